@@ -1,0 +1,6 @@
+"""`python -m selfsort` is the command line."""
+
+from selfsort.cli import main
+
+if __name__ == "__main__":
+    main()

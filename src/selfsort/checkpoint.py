@@ -1,0 +1,82 @@
+"""Tensors and plain values in one safetensors file: models and everything that training needs to go on exactly."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from selfsort.errors import ModelFileError
+from selfsort.files import save_bytes
+from selfsort.network import AcolNetwork
+
+FORMAT = 1
+"""Raised when a file can no longer be read by older code."""
+
+
+class Contents(NamedTuple):
+    """What such a file holds."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any], *, kind: str) -> None:
+    """Write tensors and JSON values into one file of the given kind (`model`, `checkpoint`)."""
+    header = json.dumps({"format": FORMAT, "kind": kind, **values}, allow_nan=False)
+    save_bytes(path, save({name: tensor.contiguous() for name, tensor in tensors.items()}, {"selfsort": header}))
+
+
+def load_tensors(path: Path, *, kind: str) -> Contents:
+    """The inverse of `save_tensors`; what cannot be used is refused with a reason."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("selfsort", "null"))
+            if not isinstance(header, dict) or header.get("kind") != kind:
+                raise ModelFileError(f"{path}: not a selfsort {kind}.")
+            if header.get("format") != FORMAT:
+                raise ModelFileError(f"{path}: format {header.get('format')}, but this selfsort reads format {FORMAT}.")
+            return Contents({name: file.get_tensor(name) for name in file.keys()}, header)  # noqa: SIM118 - not a dict
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path}: no such file; is this the folder that `selfsort fit` wrote?") from error
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path}: damaged ({str(error).splitlines()[0]}); restore it or train again.") from error
+
+
+def save_checkpoint(path: Path, network: AcolNetwork, optimizer: torch.optim.Optimizer, progress: Mapping[str, Any]) -> None:
+    """Write weights, optimiser, generator and where training stands."""
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    for index, entry in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in entry.items()}
+    tensors["generator"] = network.generator.get_state()
+    save_tensors(path, tensors, {"progress": dict(progress)}, kind="checkpoint")
+
+
+def load_checkpoint(path: Path, network: AcolNetwork, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Put `network` and `optimizer` back to where the checkpoint was written; returns where training stood."""
+    contents = load_tensors(path, kind="checkpoint")
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in contents.tensors.items():
+        if name.startswith("optimizer."):
+            _, index, entry = name.split(".")
+            state.setdefault(int(index), {})[entry] = tensor
+    load_weights(path, network, contents.tensors)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    network.generator.set_state(contents.tensors["generator"])
+    progress: dict[str, Any] = contents.values["progress"]
+    return progress
+
+
+def load_weights(path: Path, network: AcolNetwork, tensors: Mapping[str, Tensor]) -> None:
+    """Fill `network` with the tensors called `network.…`."""
+    weights = {name.removeprefix("network."): tensor for name, tensor in tensors.items() if name.startswith("network.")}
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(f"{path}: its weights do not fit its configuration; restore it or train again.") from error

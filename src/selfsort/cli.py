@@ -1,0 +1,484 @@
+"""The command line: arguments in, one-line errors out; torch is imported only inside the commands that need it."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from selfsort import __version__
+from selfsort.errors import SelfsortError
+
+if TYPE_CHECKING:
+    from selfsort.images import ImageSet
+    from selfsort.metrics import Scores
+    from selfsort.trainer import Progress
+
+CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint.safetensors", "job.json", "model.safetensors", "clusters.png"
+
+
+class _Group(click.Group):
+    """Turns every error that a user can meet into one line and a non-zero exit."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SelfsortError as error:
+            raise click.ClickException(" ".join(str(error).split())) from error
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__)
+def main() -> None:
+    """Sort unlabelled images into their natural classes.
+
+    SOURCE is a folder of images, an image, an .npy or .npz file, or a named data set: digits, mnist, usps, svhn
+    (a split is named as in mnist:test).
+    """
+
+
+def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that reads images."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        click.option("--threads", type=click.IntRange(1), help="CPU threads.  [default: the CPUs this process may use]"),
+        click.option("--skip-broken", is_flag=True, help="Leave out image files that cannot be read, and list them."),
+        click.option("--folder-truth", is_flag=True, help="Take the names of sub-folders as truth (used to print scores only)."),
+        click.option(
+            "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where the files of named data sets are."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("source", required=False)
+@click.option("-k", "--clusters", default=10, show_default=True, type=click.IntRange(1), help="How many clusters.")
+@click.option("--recipe", default=None, help="A named configuration; see `selfsort config`.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="TOML file with changes to the recipe.")
+@click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="Change one setting, e.g. network.n_duplicates=10.")
+@click.option("--epochs", type=click.IntRange(1), help="Replaces the recipe's number of epochs.")
+@click.option("--transforms", help="Replaces the recipe's transformations: dihedral, T1,T3, scaling, …")
+@click.option("--size", type=click.IntRange(8, 1024), help="Side to which images are resized.  [default: as the recipe says]")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**31 - 1), help="Same seed, same result.")
+@click.option("--test", "test_source", help="Images to score as well.  [default: the test split of a named data set]")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.  [default: NAME-sorted]")
+@click.option("--overwrite", is_flag=True, help="Replace the results of an earlier run in --out.")
+@click.option("--resume", type=click.Path(path_type=Path, file_okay=False), help="Go on with the interrupted run in this folder.")
+@_source_options
+def fit(source: str | None, resume: Path | None, out: Path | None, overwrite: bool, as_json: bool, **options: Any) -> None:
+    """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv and clusters.png."""
+    from selfsort.files import save_json
+
+    if resume is not None:
+        if source:
+            raise click.UsageError("--resume takes no SOURCE: the folder knows it.")
+        out, job = resume, _load_job(resume)
+    elif source is None:
+        raise click.UsageError("Missing argument 'SOURCE': a folder of images, a file, or one of digits, mnist, usps, svhn.")
+    else:
+        is_path = Path(source).exists()
+        out = out or Path(f"{Path(source).resolve().name if is_path else source.replace(':', '-')}-sorted")
+        _refuse_used_folder(out, overwrite)
+        options["data_dir"] = str(options["data_dir"].resolve()) if options["data_dir"] else None
+        options["config_file"] = str(options["config_file"].resolve()) if options["config_file"] else None
+        job = {"source": str(Path(source).resolve()) if is_path else source, **options}
+    threads = _set_threads(job["threads"])
+    settings = _settings(job)
+    images = _load(job["source"], job, settings.get("images.size"))
+    save_json(out / JOB, job)
+    _fit(images, settings, job, out, threads, as_json)
+
+
+def _fit(images: "ImageSet", settings: dict[str, Any], job: dict[str, Any], out: Path, threads: int, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from selfsort.datasets import DATASETS
+    from selfsort.errors import TrainingStopped
+    from selfsort.estimator import SelfSort
+    from selfsort.files import save_bytes
+    from selfsort.metrics import score
+    from selfsort.picture import render_clusters
+    from selfsort.recipes import DEFAULT_RECIPE
+    from selfsort.run import Run, current_versions, save_run
+
+    begin = time.monotonic()
+    sorter = SelfSort(
+        job["clusters"],
+        recipe=job["recipe"] or DEFAULT_RECIPE,
+        epochs=job["epochs"],
+        settings=settings,
+        transforms=job["transforms"],
+        random_state=job["seed"],
+        checkpoint=out / CHECKPOINT,
+    )
+    _say(f"{images.source}: {len(images):,} images of {'×'.join(map(str, images.pixels.shape[1:]))}, {threads} threads")
+    try:
+        with _progress() as bars, _stop_signal() as stopped:
+            sorter.on_progress, sorter.on_stage = partial(bars.training, stopped), bars.stage
+            sorter.fit(images)
+    except TrainingStopped as error:
+        raise SelfsortError(f"{error} Go on with: selfsort fit --resume {out}") from error
+
+    name = images.source.partition(":")[0]
+    has_test_split = images.source.endswith(":train") and name in DATASETS
+    test_source = job["test_source"] or (f"{name}:test" if has_test_split else None)
+    scores: dict[str, Scores] = {}
+    if images.truth is not None:
+        scores[f"{images.source}, clusters fitted on these images"] = score(images.truth, sorter.labels_)
+    if test_source:
+        test = _load(test_source, job, sorter.preparation_.size)
+        if test.truth is not None:
+            scores[f"{test.source}, predicted from {images.source}"] = score(test.truth, sorter.predict(test))
+            scores[f"{test.source}, clusters fitted on these images"] = score(test.truth, sorter.cluster_anew(test))
+
+    sorter.save(out)
+    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters))
+    run = Run(
+        source=images.source,
+        recipe=sorter.recipe,
+        config=sorter.config_.to_dict(),
+        seed=sorter.seed_,
+        n_clusters=sorter.n_clusters,
+        n_samples=len(images),
+        image_shape=list(images.pixels.shape[1:]),
+        history=[asdict(record) for record in sorter.history_],
+        scores={protocol: asdict(table) for protocol, table in scores.items()},
+        label_free=asdict(sorter.label_free_scores_),
+        seconds=round(time.monotonic() - begin, 1),
+        skipped=list(images.skipped),
+        versions=current_versions(),
+    )
+    save_run(out, run, _assignments(images, sorter.labels_, sorter.confidence_))
+    for leftover in (CHECKPOINT, JOB):
+        (out / leftover).unlink(missing_ok=True)
+    written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
+    if as_json:
+        click.echo(json.dumps({"scores": run.scores, "label_free": run.label_free, "written": written}))
+    else:
+        _print_scores(scores, run.label_free)
+        click.echo("wrote " + "\n      ".join(written))
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("source")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="CSV file to write.  [default: NAME-assignments.csv]"
+)
+@click.option(
+    "--copy-to", type=click.Path(path_type=Path, file_okay=False), help="Copy the files into one sub-folder per cluster."
+)
+@_source_options
+def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_json: bool, **options: Any) -> None:
+    """Assign the images in SOURCE to the clusters that `fit` wrote to RUN."""
+    from dataclasses import asdict
+
+    from selfsort.metrics import score
+    from selfsort.run import save_assignments
+
+    if copy_to:
+        if not Path(source).is_dir():
+            raise click.UsageError("--copy-to needs a SOURCE that is a folder of image files.")
+        if copy_to.exists() and any(copy_to.iterdir()):
+            raise SelfsortError(f"{copy_to}: is not empty; choose a new folder, so that nothing is overwritten.")
+    _set_threads(options["threads"])
+    sorter, images = _model_and_images(run, source, options)
+    with _progress() as bars:
+        sorter.on_stage = bars.stage
+        labels, confidence = sorter.assign(images)
+    out = out or Path(f"{_base_name(source)}-assignments.csv")
+    save_assignments(out, _assignments(images, labels, confidence))
+    written = [str(out)]
+    if copy_to:
+        _copy_files(images, labels, copy_to)
+        written.append(str(copy_to))
+    scores = {f"{images.source}, predicted": score(images.truth, labels)} if images.truth is not None else {}
+    if as_json:
+        report = {"scores": {name: asdict(table) for name, table in scores.items()}, "written": written}
+        click.echo(json.dumps({**report, "clusters": labels.tolist(), "skipped": list(images.skipped)}))
+    else:
+        if scores:
+            _print_scores(scores, {})
+        click.echo(f"{len(images):,} images assigned\nwrote " + "\n      ".join(written))
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("source")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: NAME-embedding.npy]")
+@_source_options
+def embed(run: Path, source: str, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Write the latent representation F of the images in SOURCE as an .npy file."""
+    import io
+
+    import numpy as np
+
+    from selfsort.files import save_bytes
+
+    _set_threads(options["threads"])
+    sorter, images = _model_and_images(run, source, options)
+    with _progress() as bars:
+        sorter.on_stage = bars.stage
+        latent = sorter.transform(images)
+    out = out or Path(f"{_base_name(source)}-embedding.npy")
+    buffer = io.BytesIO()
+    np.save(buffer, latent)
+    save_bytes(out, buffer.getvalue())
+    shape = list(latent.shape)
+    click.echo(
+        json.dumps({"shape": shape, "written": [str(out)]}) if as_json else f"{shape[0]:,} × {shape[1]} numbers\nwrote {out}"
+    )
+
+
+@main.command("score")
+@click.argument("assignments", type=click.Path(path_type=Path))
+@click.argument("truth", required=False)
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Where the files of named data sets are.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def score_command(assignments: Path, truth: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """Compare ASSIGNMENTS (a run's folder or a CSV file) with TRUTH.
+
+    TRUTH is a CSV file with the columns name and truth, a named data set, or a folder whose sub-folders are the classes;
+    without it the column `truth` of the assignments is taken.
+    """
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from selfsort.metrics import score
+    from selfsort.run import load_assignments
+
+    found = load_assignments(assignments / "assignments.csv" if assignments.is_dir() else assignments)
+    known = _load_truth(truth, data_dir) if truth else dict(zip(found.names, found.truth or (), strict=False))
+    rows = [row for row, name in enumerate(found.names) if name in known]
+    if not rows:
+        raise SelfsortError(f"{truth or assignments}: has truth for none of the {len(found.names)} names in {assignments}.")
+    scores = score(np.array([known[found.names[row]] for row in rows]), found.labels[rows])
+    if as_json:
+        click.echo(json.dumps({**asdict(scores), "n_samples": len(rows), "without_truth": len(found.names) - len(rows)}))
+    else:
+        _print_scores({f"{len(rows):,} of {len(found.names):,} images with truth": scores}, {})
+
+
+@main.command("config")
+@click.argument("recipe", required=False)
+def config_command(recipe: str | None) -> None:
+    """Print the settings of a RECIPE as TOML; `fit --config FILE` reads such a file, or any part of it."""
+    from selfsort.recipes import DEFAULT_RECIPE, RECIPES, get_recipe
+
+    click.echo(f"# recipe {recipe or DEFAULT_RECIPE}; all recipes: {', '.join(RECIPES)}")
+    part = ""
+    for name, value, explanation in get_recipe(recipe or DEFAULT_RECIPE).settings():
+        prefix, _, option = name.rpartition(".")
+        if prefix != part:
+            click.echo(f"\n[{prefix}]")
+            part = prefix
+        text = f"{option} = {json.dumps(value)}" if value is not None else f"# {option} ="
+        click.echo(f"{text:32} # {explanation}")
+
+
+def _settings(job: dict[str, Any]) -> dict[str, Any]:
+    """All changes to the recipe: the TOML file, then --set, then --size."""
+    from selfsort.config import load_toml, parse_value
+
+    settings = load_toml(Path(job["config_file"])) if job["config_file"] else {}
+    for change in job["changes"]:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {change!r} should look like training.batch_size=200.")
+        settings[name.strip()] = parse_value(value.strip())
+    return settings | ({"images.size": job["size"]} if job["size"] else {})
+
+
+def _load_job(folder: Path) -> dict[str, Any]:
+    try:
+        job: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
+        return job
+    except (OSError, ValueError) as error:
+        finished = (folder / "run.json").exists()
+        reason = "its run is finished" if finished else f"it has no readable {JOB}"
+        raise SelfsortError(f"{folder}: nothing to resume, {reason}.") from error
+
+
+def _refuse_used_folder(out: Path, overwrite: bool) -> None:
+    if overwrite:
+        for leftover in (CHECKPOINT, JOB):
+            (out / leftover).unlink(missing_ok=True)
+    elif (out / CHECKPOINT).exists():
+        raise SelfsortError(f"{out}: holds an interrupted run; go on with --resume {out}, or start anew with --overwrite.")
+    elif (out / "run.json").exists():
+        raise SelfsortError(f"{out}: holds the results of an earlier run; choose another --out, or --overwrite.")
+
+
+def _load(source: str, options: dict[str, Any], size: int | None) -> "ImageSet":
+    from selfsort.datasets import load_source
+
+    with _progress() as bars:
+        images = load_source(
+            source,
+            data_dir=Path(options["data_dir"]) if options["data_dir"] else None,
+            size=size,
+            truth_from_folders=options["folder_truth"],
+            skip_broken=options["skip_broken"],
+            on_file=lambda done, total: bars.stage("reading images", done, total),
+        )
+    if images.skipped:
+        _say(f"left out {len(images.skipped)} files that cannot be read:\n  " + "\n  ".join(map(repr, images.skipped)))
+    return images
+
+
+def _model_and_images(run: Path, source: str, options: dict[str, Any]) -> tuple[Any, "ImageSet"]:
+    from selfsort.estimator import SelfSort
+
+    sorter = SelfSort.load(run)
+    return sorter, _load(source, options, sorter.preparation_.size)
+
+
+def _load_truth(truth: str, data_dir: Path | None) -> dict[str, str]:
+    import csv
+
+    from selfsort.datasets import load_source
+
+    if truth.endswith(".csv"):
+        try:
+            with open(truth, encoding="utf-8", errors="surrogateescape", newline="") as file:
+                return {row["name"]: row["truth"] for row in csv.DictReader(file)}
+        except (OSError, KeyError, csv.Error) as error:
+            raise SelfsortError(f"{truth}: should be a CSV file with the columns name and truth ({error}).") from error
+    images = load_source(truth, data_dir=data_dir, size=8, truth_from_folders=True, skip_broken=True)
+    if images.truth is None:
+        raise SelfsortError(f"{truth}: has no truth.")
+    return {name: images.truth_names[label] for name, label in zip(images.names, images.truth, strict=True)}
+
+
+def _assignments(images: "ImageSet", labels: Any, confidence: Any) -> Any:
+    from selfsort.run import Assignments
+
+    truth = [images.truth_names[label] for label in images.truth] if images.truth is not None else None
+    return Assignments(images.names, labels, confidence, truth)
+
+
+def _copy_files(images: "ImageSet", labels: Any, target: Path) -> None:
+    """Copy each file to TARGET/cluster-N/, the folders of its name joined with `__`."""
+    import shutil
+
+    assert images.root is not None
+    for name, label in zip(images.names, labels, strict=True):
+        place = target / f"cluster-{label}" / name.replace(os.sep, "__")
+        while place.exists():
+            place = place.with_name(f"_{place.name}")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(images.root / name, place)
+        except OSError as error:
+            raise SelfsortError(f"cannot copy {images.root / name} to {place}: {error.strerror or error}.") from error
+
+
+def _base_name(source: str) -> str:
+    return Path(source).resolve().stem if Path(source).exists() else source.replace(":", "-")
+
+
+def _set_threads(threads: int | None) -> int:
+    import torch
+
+    count = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
+    torch.set_num_threads(count)
+    return count
+
+
+def _say(message: str) -> None:
+    click.echo(message, err=True)
+
+
+def _print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    if scores:
+        table = Table("images", "ACC", "purity", "NMI", "ARI")
+        for name, values in scores.items():
+            table.add_row(name, *(f"{100 * value:.2f} %" for value in (values.accuracy, values.purity, values.nmi, values.ari)))
+        console.print(table)
+    if label_free:
+        silhouette = label_free["silhouette"]
+        console.print(
+            f"without truth: silhouette {'–' if silhouette is None else f'{silhouette:.3f}'}, "
+            f"{label_free['active_duplicates']} duplicates in use, cluster sizes {label_free['cluster_sizes']}"
+        )
+
+
+@contextmanager
+def _stop_signal() -> Iterator[list[int]]:
+    """Within, the first Ctrl-C or SIGTERM asks to stop after the step at hand; a second one stops at once."""
+    received: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class _Bars:
+    """Progress bars on standard error: one for training, one per stage after it."""
+
+    def __init__(self, display: Any) -> None:
+        self.display = display
+        self.tasks: dict[str, Any] = {}
+
+    def training(self, stopped: list[int], progress: "Progress") -> bool:
+        """One training step is done; answers whether to stop."""
+        record = progress.record
+        done = (record.epoch - 1) * progress.n_steps + progress.step
+        detail = (
+            f"epoch {record.epoch}/{progress.n_epochs}  loss {record.loss:.3f} = class {record.classification:.3f}  "
+            f"α {record.affinity:.3f}  β {record.balance:.3f}  pseudo {100 * record.pseudo_accuracy:.0f} %  "
+            f"{progress.images_per_second:,.0f} img/s  {_duration(progress.seconds_left)} left"
+        )
+        self._show("training", done, progress.n_epochs * progress.n_steps, detail)
+        if progress.step == progress.n_steps and not self.display.console.is_terminal:
+            _say(detail)
+        return bool(stopped)
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """So much of a stage is done."""
+        self._show(name, done, total, f"{done:,}/{total:,}")
+
+    def _show(self, name: str, done: int, total: int, detail: str) -> None:
+        if name not in self.tasks:
+            self.tasks[name] = self.display.add_task(name, total=total, detail=detail)
+        self.display.update(self.tasks[name], completed=done, total=total, detail=detail)
+
+
+@contextmanager
+def _progress() -> Iterator[_Bars]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Display
+
+    columns = TextColumn("{task.description:18}"), BarColumn(bar_width=16), TextColumn("{task.fields[detail]}")
+    console = Console(stderr=True)
+    with Display(*columns, console=console, disable=not console.is_terminal) as display:
+        yield _Bars(display)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

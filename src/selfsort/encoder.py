@@ -1,0 +1,61 @@
+"""X̃ to F: the 6-layer convolutional network of the paper without its last layer."""
+
+import torch
+from torch import Tensor, nn
+
+from selfsort.config import NetworkConfig
+
+
+class Dropout(nn.Module):
+    """Dropout that draws from its own generator, so that a run repeats without touching torch's global one."""
+
+    def __init__(self, rate: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.rate = rate
+        self.generator = generator
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Zero a share of `values` and scale up the rest, in training only."""
+        if not self.training or self.rate == 0:
+            return values
+        kept = torch.empty_like(values).bernoulli_(1 - self.rate, generator=self.generator)
+        return values * kept.div_(1 - self.rate)
+
+
+def build_encoder(config: NetworkConfig, *, channels: int, size: int, generator: torch.Generator) -> nn.Sequential:
+    """2×conv - max pool - dropout - 2×conv - max pool - dropout - fully connected, ReLU after each layer.
+
+    >>> from selfsort.config import NetworkConfig
+    >>> encoder = build_encoder(NetworkConfig(), channels=1, size=28, generator=torch.Generator())
+    >>> encoder(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 2048])
+    """
+    narrow, wide = config.width, 2 * config.width
+    encoder = nn.Sequential(
+        *_convolution(channels, narrow),
+        *_convolution(narrow, narrow),
+        nn.MaxPool2d(2),
+        Dropout(config.dropout_1, generator),
+        *_convolution(narrow, wide),
+        *_convolution(wide, wide),
+        nn.MaxPool2d(2),
+        Dropout(config.dropout_2, generator),
+        nn.Flatten(),
+        nn.Linear(wide * (size // 4) ** 2, config.latent_width),
+        nn.ReLU(inplace=True),
+    )
+    initialise(encoder, generator)
+    return encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def _convolution(n_in: int, n_out: int) -> tuple[nn.Module, ...]:
+    return nn.Conv2d(n_in, n_out, 3, padding=1), nn.ReLU(inplace=True)
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """Glorot's uniform weights and zero biases, the defaults of the paper's framework."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.xavier_uniform_(layer.weight, generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)

@@ -1,0 +1,25 @@
+"""What a user can meet: each message names the value, the limit and the remedy."""
+
+
+class SelfsortError(Exception):
+    """The parent of every error that selfsort raises on purpose."""
+
+
+class ConfigError(SelfsortError, ValueError):
+    """A setting is unknown, of the wrong type or out of its range."""
+
+
+class DataError(SelfsortError, ValueError):
+    """Images cannot be read or used."""
+
+
+class TrainingError(SelfsortError, RuntimeError):
+    """Training went wrong in a way that nothing useful can come of."""
+
+
+class TrainingStopped(SelfsortError):  # noqa: N818 - stopping is what was asked for, not a fault
+    """Training was asked to stop; the checkpoint, if there is one, can be resumed."""
+
+
+class ModelFileError(SelfsortError, ValueError):
+    """A model, checkpoint or run on disk is missing, damaged or of another version."""

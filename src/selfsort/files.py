@@ -1,0 +1,39 @@
+"""Writes files so that each appears whole or not at all."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from selfsort.errors import SelfsortError
+
+
+def save_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to `path`: temporary file beside it, fsync, rename."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise SelfsortError(f"cannot write {path}: {error.strerror or error}; free some space or choose another place") from error
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8; bytes of file names that are not UTF-8 come out as they were."""
+    save_bytes(path, text.encode("utf-8", "surrogateescape"))
+
+
+def save_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write `content` as indented JSON."""
+    save_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -1,0 +1,326 @@
+"""A folder, a file or an array to one `ImageSet`."""
+
+import math
+import os
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from selfsort.errors import DataError
+
+FOLDER_SIZE = 32
+"""Side to which the images of a folder are resized unless another is asked for."""
+
+MAX_IMAGE_PIXELS = 100_000_000
+"""Larger image files are refused before they are decoded."""
+
+MAX_ARRAY_BYTES = 8 * 2**30
+"""Arrays that must be read whole are refused above this size, before memory is taken for them."""
+
+GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images of one size, (n, channel, height, width), as they came, with a name each and truth if it is known.
+
+    `low` and `high` are the pixel values that mean 0 and 1. `pixels` may be a memory map and is never converted whole.
+    """
+
+    pixels: NDArray[Any]
+    low: float
+    high: float
+    names: Sequence[str]
+    truth: NDArray[np.int64] | None = None
+    truth_names: Sequence[str] = ()
+    source: str = "array"
+    root: Path | None = None
+    skipped: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+def as_image_set(array: Any, *, truth: Any = None, names: Sequence[str] | None = None, source: str = "array") -> ImageSet:
+    """Arrays or tensors of shape (n,h,w), (n,h,w,c) or (n,c,h,w), integers or floats, as an `ImageSet`.
+
+    >>> as_image_set(np.zeros((5, 16, 16, 3), dtype=np.uint8)).pixels.shape
+    (5, 3, 16, 16)
+    """
+    pixels = np.asanyarray(array)
+    if pixels.dtype.kind not in "buif":
+        raise DataError(f"{source}: pixels of type {pixels.dtype} should be integers, floats or booleans.")
+    if pixels.ndim == 3:
+        pixels = pixels[:, None]
+    elif pixels.ndim == 4:
+        pixels = _channels_first(pixels, source)
+    else:
+        raise DataError(f"{source}: shape {pixels.shape} should be (n,h,w), (n,h,w,c) or (n,c,h,w).")
+    if 0 in pixels.shape:
+        raise DataError(f"{source}: shape {np.shape(array)} holds no images.")
+    low, high = _pixel_range(pixels, source)
+    if truth is not None and len(truth) != len(pixels):
+        raise DataError(f"{source}: {len(truth)} truth labels for {len(pixels)} images.")
+    truth_names: Sequence[str] = ()
+    if truth is not None:
+        values, truth = np.unique(np.asarray(truth).ravel(), return_inverse=True)
+        truth_names = [str(value) for value in values]
+    return ImageSet(pixels, low, high, names or [str(i) for i in range(len(pixels))], truth, truth_names, source)
+
+
+def _channels_first(pixels: NDArray[Any], source: str) -> NDArray[Any]:
+    first, height, width, last = pixels.shape[1], pixels.shape[1], pixels.shape[2], pixels.shape[3]
+    if first <= 4 and not (last <= 4 and height == width):
+        return pixels
+    if last <= 4 or (height == width and width != last):
+        return np.moveaxis(pixels, 3, 1)
+    if width == last:
+        return pixels
+    raise DataError(f"{source}: shape {pixels.shape} should be (n,h,w,c) or (n,c,h,w); which axis is the channel is unclear.")
+
+
+def _pixel_range(pixels: NDArray[Any], source: str) -> tuple[float, float]:
+    if pixels.dtype.kind == "b":
+        return 0.0, 1.0
+    if pixels.dtype in (np.uint8, np.uint16):
+        return 0.0, float(np.iinfo(pixels.dtype).max)
+    low, high = math.inf, -math.inf
+    for chunk in chunks(pixels):
+        if not np.isfinite(chunk).all():
+            row = int(np.argmin(np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1)))
+            raise DataError(
+                f"{source}: NaN or infinity in image {row} of a chunk; remove or replace such pixels (numpy.nan_to_num)."
+            )
+        low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if low >= 0 and 1 < high <= 255:
+        return 0.0, 255.0
+    return low, high
+
+
+def chunks(pixels: NDArray[Any], size: int = 4096) -> Iterator[NDArray[Any]]:
+    """Slices of at most `size` images, so that a memory map is never read whole."""
+    return (pixels[start : start + size] for start in range(0, len(pixels), size))
+
+
+def load_images(
+    path: Path,
+    *,
+    size: int | None = None,
+    truth_from_folders: bool = False,
+    skip_broken: bool = False,
+    on_file: Callable[[int, int], None] | None = None,
+) -> ImageSet:
+    """Images from a folder, a single image file, an `.npy` or an `.npz` file.
+
+    With `truth_from_folders` the name of the first sub-folder is each image's truth. `on_file(done, total)` tells progress.
+    """
+    if path.is_dir():
+        return _load_folder(path, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file)
+    if not path.exists():
+        raise DataError(f"{path}: no such file, folder or data set.")
+    if path.suffix.lower() == ".npy":
+        return as_image_set(_load_npy(path), source=str(path))
+    if path.suffix.lower() == ".npz":
+        return _load_npz(path)
+    pixels, is_grey = _read_image(path, size or FOLDER_SIZE)
+    return ImageSet(pixels[None, : 1 if is_grey else 3], 0.0, 255.0, [path.name], source=str(path), root=path.parent)
+
+
+def find_images(folder: Path) -> list[Path]:
+    """Every image file below `folder`, in a stable order; links to folders are not followed."""
+    known = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN} - {
+        ".pdf",
+        ".eps",
+        ".ps",
+    }
+    found = [
+        Path(place, file)
+        for place, folders, files in os.walk(folder, onerror=_refuse_folder)
+        for file in files
+        if Path(file).suffix.lower() in known and not file.startswith(".")
+    ]
+    return sorted(found)
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise DataError(f"{error.filename}: cannot be listed ({error.strerror}); check its permissions.") from error
+
+
+def _load_folder(
+    folder: Path, size: int, truth_from_folders: bool, skip_broken: bool, on_file: Callable[[int, int], None] | None
+) -> ImageSet:
+    files = find_images(folder)
+    if not files:
+        raise DataError(f"{folder}: no image files in it; it should hold images that Pillow reads (PNG, JPEG, …).")
+    if 3 * size * size * len(files) > MAX_ARRAY_BYTES:
+        raise DataError(
+            f"{folder}: {len(files)} images of {size}×{size} need more than {MAX_ARRAY_BYTES >> 30} GiB; use a smaller --size."
+        )
+
+    def read(file: Path) -> tuple[NDArray[np.uint8], bool] | DataError:
+        try:
+            return _read_image(file, size)
+        except DataError as error:
+            return error
+
+    pixels = np.empty((len(files), 3, size, size), dtype=np.uint8)
+    kept: list[Path] = []
+    skipped: list[str] = []
+    all_grey = True
+    with ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else None) as pool:
+        for done, (file, image) in enumerate(zip(files, pool.map(read, files), strict=True), start=1):
+            if isinstance(image, DataError):
+                if not skip_broken:
+                    pool.shutdown(cancel_futures=True)
+                    raise image
+                skipped.append(str(file))
+            else:
+                pixels[len(kept)], is_grey = image
+                all_grey &= is_grey
+                kept.append(file)
+            if on_file:
+                on_file(done, len(files))
+    if not kept:
+        raise DataError(f"{folder}: none of its {len(files)} image files can be read.")
+    names = [str(file.relative_to(folder)) for file in kept]
+    truth, truth_names = _folder_truth(names, folder) if truth_from_folders else (None, [])
+    return ImageSet(
+        pixels[: len(kept), : 1 if all_grey else 3], 0.0, 255.0, names, truth, truth_names, str(folder), folder, skipped
+    )
+
+
+def _folder_truth(names: list[str], folder: Path) -> tuple[NDArray[np.int64], list[str]]:
+    classes = [name.split(os.sep)[0] if os.sep in name else "" for name in names]
+    if "" in classes:
+        raise DataError(f"{folder / names[classes.index('')]}: not in a sub-folder, so it has no truth; sort it into one.")
+    truth_names, truth = np.unique(classes, return_inverse=True)
+    return truth.astype(np.int64), [str(name) for name in truth_names]
+
+
+def _read_image(path: Path, size: int) -> tuple[NDArray[np.uint8], bool]:
+    """One image file as (3, size, size), upright, padded to a square; and whether it is grey."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path) as image:
+                if image.width * image.height > MAX_IMAGE_PIXELS:
+                    raise DataError(
+                        f"{path}: declares {image.width}×{image.height} pixels, more than {MAX_IMAGE_PIXELS:,}; "
+                        "shrink it or use --skip-broken."
+                    )
+                is_grey = image.mode in GREY_MODES
+                image.draft("RGB" if not is_grey else "L", (2 * size, 2 * size))
+                pixels = _square(_eight_bits(ImageOps.exif_transpose(image)))
+                small = Image.fromarray(pixels).resize((size, size), Image.Resampling.BOX, reducing_gap=2.0)
+                return np.moveaxis(np.asarray(small), 2, 0), is_grey
+    except (OSError, SyntaxError, ValueError, ArithmeticError, EOFError, struct.error, KeyError, IndexError, TypeError,
+            AttributeError, MemoryError, NotImplementedError, RuntimeError, Image.DecompressionBombError) as error:  # fmt: skip
+        if isinstance(error, DataError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{path}: not a readable image ({reason}); remove it or use --skip-broken.") from error
+
+
+def _eight_bits(image: Image.Image) -> NDArray[np.uint8]:
+    """Any Pillow mode as (height, width, 3) bytes; what is transparent becomes white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        values = np.asarray(image, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise ValueError("NaN or infinity among its pixels")
+        top = (
+            65535.0
+            if image.mode.startswith("I;16")
+            else max(255.0, values.max())
+            if image.mode == "I"
+            else max(1.0, values.max())
+        )
+        grey = (np.clip(values / top, 0, 1) * 255).round().astype(np.uint8)
+        return np.repeat(grey[:, :, None], 3, axis=2)
+    if image.has_transparency_data:
+        layers = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers)
+    return np.asarray(image.convert("RGB"))
+
+
+def _square(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Pad (height, width, 3) to a square with the mean colour of its border, which adds no strong edge."""
+    height, width = pixels.shape[:2]
+    if height == width:
+        return pixels
+    border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]]).mean(axis=0).round()
+    side = max(height, width)
+    padded = np.empty((side, side, 3), dtype=np.uint8)
+    padded[:] = border
+    top, left = (side - height) // 2, (side - width) // 2
+    padded[top : top + height, left : left + width] = pixels
+    return padded
+
+
+def _load_npy(path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError, TypeError) as error:
+        raise DataError(f"{path}: not a readable .npy array ({str(error).splitlines()[0]}).") from error
+    return array
+
+
+def _load_npz(path: Path) -> ImageSet:
+    """The array called `images`, `x` or `X`, or the only one; `truth`, `labels` or `y` beside it is its truth."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {Path(name).stem: name for name in archive.namelist() if name.endswith(".npy")}
+            choices = [name for name in ("images", "x", "X", "arr_0") if name in members] or list(members)[:1]
+            if not choices:
+                raise DataError(f"{path}: holds no arrays.")
+            arrays = [
+                _read_npy_member(archive, members[name], path)
+                for name in choices[:1] + [name for name in ("truth", "labels", "y") if name in members][:1]
+            ]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, SyntaxError, OverflowError,
+            RuntimeError, TypeError, struct.error) as error:  # fmt: skip
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"{path}: not a readable .npz file ({str(error).splitlines()[0] if str(error) else 'damaged'})."
+        ) from error
+    return as_image_set(arrays[0], truth=arrays[1] if len(arrays) > 1 else None, source=str(path))
+
+
+def _read_npy_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise DataError(f"{path}: {name} has .npy format {version}; save it again with numpy.savez.")
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, is_fortran, dtype = read_header(file)
+        if dtype.hasobject:
+            raise DataError(f"{path}: {name} holds Python objects; it should hold numbers.")
+        content = read_exactly(file, math.prod(shape) * dtype.itemsize, f"{path}: {name}")
+    return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+def read_exactly(file: BinaryIO | Any, n_bytes: int, source: str) -> bytes:
+    """Read `n_bytes` piece by piece, so that a header which lies about its size costs no memory."""
+    if not 0 <= n_bytes <= MAX_ARRAY_BYTES:
+        raise DataError(
+            f"{source} declares {n_bytes:,} bytes, more than {MAX_ARRAY_BYTES >> 30} GiB; split it or save it as .npy."
+        )
+    pieces = []
+    while n_bytes:
+        piece = file.read(min(n_bytes, 1 << 20))
+        if not piece:
+            raise DataError(f"{source} ends {n_bytes:,} bytes too early; fetch it again.")
+        pieces.append(piece)
+        n_bytes -= len(piece)
+    return b"".join(pieces)

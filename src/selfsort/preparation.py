@@ -1,0 +1,66 @@
+"""Pixels as they came to what the network sees: scaled, square, resized, normalised."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy import ascontiguousarray
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from selfsort.errors import DataError
+from selfsort.shapes import Images
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Turns any batch of an `ImageSet` into images of one shape; kept with the model, so that new images get the same.
+
+    `low` and `high` are the pixel values that become 0 and 1.
+    """
+
+    channels: int
+    size: int
+    low: float
+    high: float
+    normalise: str
+
+    def __call__(self, pixels: NDArray[Any]) -> Images:
+        """(batch, channel, height, width) numbers to (batch, `channels`, `size`, `size`) floats."""
+        images = torch.from_numpy(ascontiguousarray(pixels, dtype=None if pixels.dtype == "uint8" else "float32")).float()
+        images = (images - self.low) / max(self.high - self.low, 1e-12)
+        images = _resize(_square(self._match_channels(images)), self.size)
+        if self.normalise == "image":
+            centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
+            images = centred / (centred.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() + 1e-3)
+        return images
+
+    def _match_channels(self, images: Tensor) -> Tensor:
+        found = images.shape[1]
+        if found == self.channels:
+            return images
+        if found == 1:
+            return images.expand(-1, self.channels, -1, -1)
+        if self.channels == 1 and found == 3:
+            return (images * images.new_tensor([0.299, 0.587, 0.114])[:, None, None]).sum(dim=1, keepdim=True)
+        raise DataError(f"images with {found} channels should have {self.channels}, as those the model was trained on.")
+
+
+def _square(images: Tensor) -> Tensor:
+    """Pad to a square with each image's mean border value, which adds no strong edge."""
+    height, width = images.shape[2:]
+    if height == width:
+        return images
+    border = torch.cat([images[:, :, 0], images[:, :, -1], images[:, :, :, 0], images[:, :, :, -1]], dim=2).mean(dim=2)
+    side = max(height, width)
+    padded = border[:, :, None, None].expand(-1, -1, side, side).clone()
+    top, left = (side - height) // 2, (side - width) // 2
+    padded[:, :, top : top + height, left : left + width] = images
+    return padded
+
+
+def _resize(images: Tensor, size: int) -> Tensor:
+    if images.shape[2] == size:
+        return images
+    return functional.interpolate(images, size=(size, size), mode="bilinear", antialias=True, align_corners=False)

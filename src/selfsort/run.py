@@ -1,0 +1,110 @@
+"""What a finished run leaves on disk: `run.json` for the whole and `assignments.csv` for each image; no torch."""
+
+import csv
+import io
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfsort.errors import ModelFileError
+from selfsort.files import save_json, save_text
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes a cell that begins so for a formula."""
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """One row per image: its name, its cluster, how clear that is, and its truth if known."""
+
+    names: Sequence[str]
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+    truth: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything about a finished run except the weights; `scores` holds a table per protocol."""
+
+    source: str
+    recipe: str
+    config: dict[str, Any]
+    seed: int
+    n_clusters: int
+    n_samples: int
+    image_shape: list[int]
+    history: list[dict[str, Any]]
+    scores: dict[str, dict[str, float]]
+    label_free: dict[str, Any]
+    seconds: float
+    skipped: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def current_versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    packages = ("selfsort", "torch", "numpy", "scikit-learn", "pillow")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def save_run(folder: Path, run: Run, assignments: Assignments) -> None:
+    """Write `run.json` and `assignments.csv` into `folder`."""
+    save_assignments(folder / "assignments.csv", assignments)
+    save_json(folder / "run.json", asdict(run))
+
+
+def load_run(folder: Path | str) -> tuple[Run, Assignments]:
+    """Read what `save_run` wrote."""
+    path = Path(folder) / "run.json"
+    try:
+        run = Run(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path}: no such file; is this the folder that `selfsort fit` wrote?") from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{path}: damaged ({str(error).splitlines()[0]}); restore it or train again.") from error
+    return run, load_assignments(Path(folder) / "assignments.csv")
+
+
+def save_assignments(path: Path, assignments: Assignments) -> None:
+    """Write a CSV file that is safe to open in a spreadsheet: a name that looks like a formula gets a leading quote."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["name", "cluster", "confidence", *(["truth"] if assignments.truth is not None else [])])
+    truth = assignments.truth if assignments.truth is not None else [None] * len(assignments.names)
+    for name, label, confidence, known in zip(assignments.names, assignments.labels, assignments.confidence, truth, strict=True):
+        writer.writerow([_guard(name), int(label), f"{confidence:.4f}", *([_guard(known)] if known is not None else [])])
+    save_text(path, text.getvalue())
+
+
+def load_assignments(path: Path) -> Assignments:
+    """Read what `save_assignments` wrote."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        return Assignments(
+            [_unguard(row["name"]) for row in rows],
+            np.array([int(row["cluster"]) for row in rows], dtype=np.int64),
+            np.array([float(row["confidence"]) for row in rows], dtype=np.float32),
+            [_unguard(row["truth"]) for row in rows] if rows and "truth" in rows[0] else None,
+        )
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path}: no such file.") from error
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
+        raise ModelFileError(f"{path}: should have the columns name, cluster and confidence ({error}).") from error
+
+
+def _guard(name: str) -> str:
+    return f"'{name}" if name.startswith((*FORMULA_STARTS, "'")) else name
+
+
+def _unguard(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") else cell
