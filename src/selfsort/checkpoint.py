@@ -61,13 +61,14 @@ def save_checkpoint(path: Path, network: AcolNetwork, optimizer: torch.optim.Opt
 def load_checkpoint(path: Path, network: AcolNetwork, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Put `network` and `optimizer` back to where the checkpoint was written; returns where training stood."""
     contents = load_tensors(path, kind="checkpoint")
-    state: dict[int, dict[str, Tensor]] = {}
+    load_weights(path, network, contents.tensors)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for name, tensor in contents.tensors.items():
         if name.startswith("optimizer."):
             _, index, entry = name.split(".")
-            state.setdefault(int(index), {})[entry] = tensor
-    load_weights(path, network, contents.tensors)
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+            like = parameters[int(index)]
+            # a moment must lie in memory as its weight does (channels last): the fused optimiser walks both alike
+            optimizer.state[like][entry] = torch.empty_like(like).copy_(tensor) if tensor.ndim else tensor
     network.generator.set_state(contents.tensors["generator"])
     progress: dict[str, Any] = contents.values["progress"]
     return progress

@@ -45,6 +45,8 @@ def _check(name: str, value: Any, option: dataclasses.Field[Any], part: type) ->
     low, high, choices = (option.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
         raise ConfigError(f"{name}={value!r} should be one of: {', '.join(choices)}.")
+    if is_number and not abs(value) < 1e300:
+        raise ConfigError(f"{name}={value} should be a finite number.")
     if is_number and low is not None and not value >= low:
         raise ConfigError(f"{name}={value} should be >= {low}.")
     if is_number and high is not None and not value <= high:
@@ -148,7 +150,9 @@ class Config:
                     stray = f"{name}.{unknown[0]}" if isinstance(value, Mapping) else name
                     raise ConfigError(f"{stray!r} is not a setting; `selfsort config` lists them all.")
                 parts[name] = type(default)(**value)
-            elif isinstance(default, str) and isinstance(value, str):
+            elif isinstance(default, str):
+                if not isinstance(value, str):
+                    raise ConfigError(f"{name}={value!r} should be of type str.")
                 parts[name] = value
             else:
                 raise ConfigError(f"{name}={value!r} is not a setting; `selfsort config` lists them all.")
@@ -173,7 +177,7 @@ def parse_value(text: str) -> Any:
         return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -181,7 +185,7 @@ def load_toml(path: Path) -> dict[str, Any]:
     """Changes to a recipe from a TOML file, flattened to `part.setting` names."""
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as TOML ({error}).") from error
     changes: dict[str, Any] = {}
     for name, value in tree.items():

@@ -3,10 +3,11 @@
 import bz2
 import gzip
 import io
+import math
 import os
 import struct
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfsort.errors import DataError
-from selfsort.images import MAX_ARRAY_BYTES, ImageSet, as_image_set, load_images, read_exactly
+from selfsort.images import MAX_ARRAY_BYTES, ImageSet, as_image_set, first_line, load_images, read_exactly
 
 Arrays = tuple[NDArray[Any], NDArray[np.int64]]
+
+MAX_TEXT_BYTES = 2**27
+"""Longer LIBSVM text is refused; that of USPS has 21 million bytes."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,24 @@ class Dataset:
     read: Callable[[list[Path]], Arrays]
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # each format's reader raises whatever a damaged file makes it stumble over
+        raise DataError(f"{path}: damaged or of another format ({first_line(error)}); fetch it again.") from error
+
+
 def _read_idx(path: Path) -> NDArray[np.uint8]:
     """An idx file of bytes (MNIST): magic 0 0 8 rank, one big-endian length per axis, then the values."""
-    with gzip.open(path) as file:
+    with _reading(path), gzip.open(path) as file:
         zeros, kind, rank = struct.unpack(">HBB", read_exactly(file, 4, str(path)))
         if (zeros, kind) != (0, 8) or not 1 <= rank <= 4:
-            raise DataError(f"{path}: not an idx file of bytes.")
+            raise DataError(f"{path}: not an idx file of bytes; fetch it again.")
         shape = struct.unpack(f">{rank}I", read_exactly(file, 4 * rank, str(path)))
-        n_bytes = int(np.prod([int(length) for length in shape], dtype=object))
-        return np.frombuffer(read_exactly(file, n_bytes, str(path)), dtype=np.uint8).reshape(shape)
+        return np.frombuffer(read_exactly(file, math.prod(shape), str(path)), dtype=np.uint8).reshape(shape)
 
 
 def _read_mnist(files: list[Path]) -> Arrays:
@@ -54,21 +67,29 @@ def _read_usps(files: list[Path]) -> Arrays:
     """LIBSVM text: label = digit + 1, then 256 grey values in [-1, 1]."""
     from sklearn.datasets import load_svmlight_file
 
-    with bz2.open(files[0]) as file:
-        text = file.read(MAX_ARRAY_BYTES >> 3)
-    values, labels = load_svmlight_file(io.BytesIO(text), n_features=256, dtype=np.float32)
-    return (values.toarray().reshape(-1, 16, 16) + 1) / 2, labels.astype(np.int64) - 1
+    with _reading(files[0]), bz2.open(files[0]) as file:
+        text = file.read(MAX_TEXT_BYTES + 1)
+        if len(text) > MAX_TEXT_BYTES or text.count(b"\n") * 256 * 4 > MAX_ARRAY_BYTES:
+            raise DataError(f"{files[0]}: holds more than {MAX_TEXT_BYTES:,} bytes or too many lines; fetch it again.")
+        values, labels = load_svmlight_file(io.BytesIO(text), n_features=256, zero_based=False, dtype=np.float32)
+        if not np.isin(labels, range(1, 11)).all():
+            raise DataError(f"{files[0]}: a label is not one of 1 to 10; fetch it again.")
+        return (values.toarray().reshape(-1, 16, 16) + 1) / 2, labels.astype(np.int64) - 1
 
 
 def _read_svhn(files: list[Path]) -> Arrays:
     """MATLAB 5: X (32, 32, 3, n) bytes, y (n, 1), digit 0 written as 10."""
     from scipy.io import loadmat, whosmat
 
-    shapes = {name: shape for name, shape, _ in whosmat(files[0])}
-    if len(shapes.get("X", ())) != 4 or np.prod([int(n) for n in shapes["X"]], dtype=object) > MAX_ARRAY_BYTES:
-        raise DataError(f"{files[0]}: X should be a (32, 32, 3, n) array of bytes.")
-    content = loadmat(files[0], variable_names=["X", "y"])
-    return np.moveaxis(content["X"], 3, 0), content["y"].ravel().astype(np.int64) % 10
+    with _reading(files[0]):
+        found = {name: (shape, kind) for name, shape, kind in whosmat(files[0])}
+        shape, kind = found.get("X", ((), ""))
+        if shape[:3] != (32, 32, 3) or kind != "uint8" or math.prod(shape) > MAX_ARRAY_BYTES:
+            raise DataError(f"{files[0]}: X is {kind} {shape}, but should be uint8 (32, 32, 3, n); fetch it again.")
+        if found.get("y", ((), ""))[0] != (shape[3], 1):
+            raise DataError(f"{files[0]}: y should be ({shape[3]}, 1), one label per image; fetch it again.")
+        content = loadmat(files[0], variable_names=["X", "y"])
+        return np.moveaxis(content["X"], 3, 0), content["y"].ravel().astype(np.int64) % 10
 
 
 def _read_digits(files: list[Path]) -> Arrays:
@@ -131,20 +152,9 @@ def load_dataset(name: str, split: str | None = None, *, data_dir: Path | None =
     if split != "full" and split not in dataset.splits:
         raise DataError(f"{name}:{split}: the splits of {name} are: {', '.join({**dataset.splits, 'full': ()})}.")
     parts = list(dataset.splits) if split == "full" else [split]
-    arrays = [_read(dataset, [_locate(name, file, data_dir) for file in dataset.splits[part]]) for part in parts]
+    arrays = [dataset.read([_locate(name, file, data_dir) for file in dataset.splits[part]]) for part in parts]
     pixels, truth = (np.concatenate(pieces) if len(pieces) > 1 else pieces[0] for pieces in zip(*arrays, strict=True))
     return replace(as_image_set(pixels, truth=truth, source=name), source=f"{name}:{split}")
-
-
-def _read(dataset: Dataset, files: list[Path]) -> Arrays:
-    try:
-        return dataset.read(files)
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, TypeError, KeyError, IndexError, struct.error, zlib.error, MemoryError,
-            NotImplementedError, OverflowError, AttributeError) as error:  # fmt: skip
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{files[0]}: damaged or of another format ({reason}); fetch it again.") from error
 
 
 def _locate(name: str, file: str, data_dir: Path | None) -> Path:
@@ -176,14 +186,16 @@ def _download(name: str, file: str) -> Path:
     pooch.get_logger().setLevel("ERROR")
     try:
         return Path(pooch.retrieve(address, dataset.hashes[file], fname=file, path=target))
-    except ValueError as error:  # pooch has deleted what it fetched
-        raise DataError(
-            f"{name}: {address} does not have the expected checksum; try again or put {file} into {target}."
-        ) from error
     except (requests.RequestException, OSError) as error:
         raise DataError(
             f"{name}: {address} cannot be downloaded ({type(error).__name__}); put "
             f"{', '.join(dataset.hashes)} into {target}, or into a folder given by --data-dir."
+        ) from error
+    except ValueError as error:
+        if "hash" not in str(error):
+            raise DataError(f"{name}: {address} is not an address ({first_line(error)}); correct SELFSORT_MIRROR.") from error
+        raise DataError(  # pooch has deleted what it fetched
+            f"{name}: {address} does not have the expected checksum; try again or put {file} into {target}."
         ) from error
 
 

@@ -208,6 +208,12 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             raise ModelFileError(f"{file}: damaged ({error}); restore it or train again.") from error
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        """F is float32 whatever the images are."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
     def _cluster(self, points: NDArray[np.float32]) -> Clustering:
         n_init = self.config_.clustering.n_init
         return cluster(points, self.n_clusters, n_init=n_init, seed=self.seed_, on_start=self._stage("k-means"))
@@ -235,7 +241,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             return X
         if not (hasattr(X, "ndim") and X.ndim in (3, 4)):
             X = validate_data(
-                self, X, reset=reset, dtype=(np.uint8, np.float32, np.float64), ensure_min_samples=2 if reset else 1
+                self, X, reset=reset, dtype=(np.float64, np.float32, np.uint8), ensure_min_samples=2 if reset else 1
             )
             X = _rows_to_images(X, self.image_shape)
         return as_image_set(X.numpy(force=True) if isinstance(X, torch.Tensor) else X)

@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,17 @@ from selfsort.errors import SelfsortError
 
 def save_bytes(path: Path, content: bytes) -> None:
     """Write `content` to `path`: temporary file beside it, fsync, rename."""
+    temporary = path.with_name(f".selfsort-{secrets.token_hex(8)}")  # not path.name, which may be as long as names can be
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise SelfsortError(f"cannot write {path}: {error.strerror or error}; free some space or choose another place") from error

@@ -2,11 +2,12 @@
 
 import math
 import os
-import struct
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,8 +24,17 @@ FOLDER_SIZE = 32
 MAX_IMAGE_PIXELS = 100_000_000
 """Larger image files are refused before they are decoded."""
 
-MAX_ARRAY_BYTES = 8 * 2**30
+MAX_ARRAY_BYTES = min(
+    8 * 2**30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 2**31
+)
 """Arrays that must be read whole are refused above this size, before memory is taken for them."""
+
+UNREADABLE = {"EPS", "WMF", "MPEG", "HDF5", "GRIB", "BUFR"}
+"""What Pillow only recognises, or opens by starting another program."""
+
+LARGE_PIXELS = 10_000_000
+_ONE_LARGE_IMAGE = threading.Lock()
+"""Images above `LARGE_PIXELS` are decoded one at a time, so that memory does not grow with the number of threads."""
 
 GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 
@@ -68,11 +78,15 @@ def as_image_set(array: Any, *, truth: Any = None, names: Sequence[str] | None =
     if 0 in pixels.shape:
         raise DataError(f"{source}: shape {np.shape(array)} holds no images.")
     low, high = _pixel_range(pixels, source)
-    if truth is not None and len(truth) != len(pixels):
-        raise DataError(f"{source}: {len(truth)} truth labels for {len(pixels)} images.")
     truth_names: Sequence[str] = ()
     if truth is not None:
-        values, truth = np.unique(np.asarray(truth).ravel(), return_inverse=True)
+        truth = np.asarray(truth)
+        if truth.dtype.kind not in "buifU" or truth.shape not in ((len(pixels),), (len(pixels), 1)):
+            raise DataError(
+                f"{source}: truth of shape {truth.shape} and type {truth.dtype} should be one number or text for each of "
+                f"{len(pixels)} images."
+            )
+        values, truth = np.unique(truth.ravel(), return_inverse=True)
         truth_names = [str(value) for value in values]
     return ImageSet(pixels, low, high, names or [str(i) for i in range(len(pixels))], truth, truth_names, source)
 
@@ -93,17 +107,15 @@ def _pixel_range(pixels: NDArray[Any], source: str) -> tuple[float, float]:
         return 0.0, 1.0
     if pixels.dtype in (np.uint8, np.uint16):
         return 0.0, float(np.iinfo(pixels.dtype).max)
-    low, high = math.inf, -math.inf
+    low, high, first = math.inf, -math.inf, 0
     for chunk in chunks(pixels):
         if not np.isfinite(chunk).all():
-            row = int(np.argmin(np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1)))
-            raise DataError(
-                f"{source}: NaN or infinity in image {row} of a chunk; remove or replace such pixels (numpy.nan_to_num)."
-            )
-        low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+            row = first + int(np.argmin(np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1)))
+            raise DataError(f"{source}: NaN or infinity in image {row}; remove or replace such pixels (numpy.nan_to_num).")
+        low, high, first = min(low, float(chunk.min())), max(high, float(chunk.max())), first + len(chunk)
     if low >= 0 and high <= 1:
         return 0.0, 1.0
-    if low >= 0 and 1 < high <= 255:
+    if low >= 0 and 128 <= high <= 255:  # bytes in a wider type; a lower top, such as 16 or 1.01, is taken as it is
         return 0.0, 255.0
     return low, high
 
@@ -133,24 +145,25 @@ def load_images(
         return as_image_set(_load_npy(path), source=str(path))
     if path.suffix.lower() == ".npz":
         return _load_npz(path)
-    pixels, is_grey = _read_image(path, size or FOLDER_SIZE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pixels, is_grey = _read_image(path, size or FOLDER_SIZE)
     return ImageSet(pixels[None, : 1 if is_grey else 3], 0.0, 255.0, [path.name], source=str(path), root=path.parent)
 
 
 def find_images(folder: Path) -> list[Path]:
-    """Every image file below `folder`, in a stable order; links to folders are not followed."""
-    known = {suffix for suffix, kind in Image.registered_extensions().items() if kind in Image.OPEN} - {
-        ".pdf",
-        ".eps",
-        ".ps",
-    }
-    found = [
-        Path(place, file)
-        for place, folders, files in os.walk(folder, onerror=_refuse_folder)
-        for file in files
-        if Path(file).suffix.lower() in known and not file.startswith(".")
-    ]
+    """Every image file below `folder`, in a stable order; hidden ones are left out, links to folders not followed."""
+    known = {suffix for suffix, kind in Image.registered_extensions().items() if kind in _formats()}
+    found = []
+    for place, folders, files in os.walk(folder, onerror=_refuse_folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(place, name) for name in files if Path(name).suffix.lower() in known and not name.startswith(".")]
     return sorted(found)
+
+
+def _formats() -> list[str]:
+    Image.init()
+    return [kind for kind in Image.OPEN if kind not in UNREADABLE]
 
 
 def _refuse_folder(error: OSError) -> None:
@@ -178,7 +191,9 @@ def _load_folder(
     kept: list[Path] = []
     skipped: list[str] = []
     all_grey = True
-    with ThreadPoolExecutor(os.process_cpu_count() if hasattr(os, "process_cpu_count") else None) as pool:
+    n_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
+        warnings.simplefilter("ignore")  # here and not in `read`: the filters belong to all threads
         for done, (file, image) in enumerate(zip(files, pool.map(read, files), strict=True), start=1):
             if isinstance(image, DataError):
                 if not skip_broken:
@@ -211,39 +226,36 @@ def _folder_truth(names: list[str], folder: Path) -> tuple[NDArray[np.int64], li
 def _read_image(path: Path, size: int) -> tuple[NDArray[np.uint8], bool]:
     """One image file as (3, size, size), upright, padded to a square; and whether it is grey."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(path) as image:
-                if image.width * image.height > MAX_IMAGE_PIXELS:
-                    raise DataError(
-                        f"{path}: declares {image.width}×{image.height} pixels, more than {MAX_IMAGE_PIXELS:,}; "
-                        "shrink it or use --skip-broken."
-                    )
-                is_grey = image.mode in GREY_MODES
-                image.draft("RGB" if not is_grey else "L", (2 * size, 2 * size))
-                pixels = _square(_eight_bits(ImageOps.exif_transpose(image)))
-                small = Image.fromarray(pixels).resize((size, size), Image.Resampling.BOX, reducing_gap=2.0)
-                return np.moveaxis(np.asarray(small), 2, 0), is_grey
-    except (OSError, SyntaxError, ValueError, ArithmeticError, EOFError, struct.error, KeyError, IndexError, TypeError,
-            AttributeError, MemoryError, NotImplementedError, RuntimeError, Image.DecompressionBombError) as error:  # fmt: skip
-        if isinstance(error, DataError):
-            raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path}: not a readable image ({reason}); remove it or use --skip-broken.") from error
+        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+            raise OSError("not a regular file")
+        with Image.open(path, formats=_formats()) as image:
+            if image.width * image.height > MAX_IMAGE_PIXELS:
+                raise OSError(f"declares {image.width}×{image.height} pixels, more than {MAX_IMAGE_PIXELS:,}")
+            is_grey = image.mode in GREY_MODES
+            image.draft("RGB" if not is_grey else "L", (2 * size, 2 * size))
+            with _ONE_LARGE_IMAGE if image.width * image.height > LARGE_PIXELS else nullcontext():
+                return np.moveaxis(_fit_square(_eight_bits(ImageOps.exif_transpose(image)), size), 2, 0), is_grey
+    except Exception as error:  # Pillow's many readers raise whatever they stumble over
+        raise DataError(f"{path}: not a readable image ({first_line(error)}); remove it or use --skip-broken.") from error
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another library says, fit for the middle of a line."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _eight_bits(image: Image.Image) -> NDArray[np.uint8]:
     """Any Pillow mode as (height, width, 3) bytes; what is transparent becomes white."""
     if image.mode.startswith("I") or image.mode == "F":
-        values = np.asarray(image, dtype=np.float64)
+        values = np.asarray(image, dtype=np.float32)
         if not np.isfinite(values).all():
             raise ValueError("NaN or infinity among its pixels")
         top = (
             65535.0
             if image.mode.startswith("I;16")
-            else max(255.0, values.max())
+            else max(255.0, float(values.max()))
             if image.mode == "I"
-            else max(1.0, values.max())
+            else max(1.0, float(values.max()))
         )
         grey = (np.clip(values / top, 0, 1) * 255).round().astype(np.uint8)
         return np.repeat(grey[:, :, None], 3, axis=2)
@@ -253,47 +265,45 @@ def _eight_bits(image: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(image.convert("RGB"))
 
 
-def _square(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Pad (height, width, 3) to a square with the mean colour of its border, which adds no strong edge."""
+def _fit_square(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Resize (height, width, 3) into a square, filled up with the mean colour of the border, which adds no strong edge.
+
+    Resized before it is padded: a line of a million pixels must not become a square of them.
+    """
     height, width = pixels.shape[:2]
-    if height == width:
-        return pixels
+    shape = max(1, round(size * width / max(height, width))), max(1, round(size * height / max(height, width)))
+    small = Image.fromarray(pixels).resize(shape, Image.Resampling.BOX, reducing_gap=2.0)
+    if shape == (size, size):
+        return np.asarray(small)
     border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]]).mean(axis=0).round()
-    side = max(height, width)
-    padded = np.empty((side, side, 3), dtype=np.uint8)
-    padded[:] = border
-    top, left = (side - height) // 2, (side - width) // 2
-    padded[top : top + height, left : left + width] = pixels
+    padded = np.full((size, size, 3), border, dtype=np.uint8)
+    top, left = (size - shape[1]) // 2, (size - shape[0]) // 2
+    padded[top : top + shape[1], left : left + shape[0]] = np.asarray(small)
     return padded
 
 
 def _load_npy(path: Path) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError, TypeError) as error:
-        raise DataError(f"{path}: not a readable .npy array ({str(error).splitlines()[0]}).") from error
-    return array
+        return np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # the header is a Python expression, with as many ways to be wrong
+        raise DataError(f"{path}: not a readable .npy array ({first_line(error)}).") from error
 
 
 def _load_npz(path: Path) -> ImageSet:
     """The array called `images`, `x` or `X`, or the only one; `truth`, `labels` or `y` beside it is its truth."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {Path(name).stem: name for name in archive.namelist() if name.endswith(".npy")}
-            choices = [name for name in ("images", "x", "X", "arr_0") if name in members] or list(members)[:1]
-            if not choices:
-                raise DataError(f"{path}: holds no arrays.")
-            arrays = [
-                _read_npy_member(archive, members[name], path)
-                for name in choices[:1] + [name for name in ("truth", "labels", "y") if name in members][:1]
-            ]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, SyntaxError, OverflowError,
-            RuntimeError, TypeError, struct.error) as error:  # fmt: skip
-        if isinstance(error, DataError):
-            raise
-        raise DataError(
-            f"{path}: not a readable .npz file ({str(error).splitlines()[0] if str(error) else 'damaged'})."
-        ) from error
+            members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+            labels = [members.pop(name) for name in ("truth", "labels", "y") if name in members]
+            known = [members[name] for name in ("images", "x", "X", "arr_0") if name in members]
+            if not known and len(members) != 1:
+                raise DataError(f"{path}: holds the arrays {sorted(members)}; the images should be called images.")
+            wanted = [*known, *members.values()][:1] + labels[:1]
+            arrays = [_read_npy_member(archive, name, path) for name in wanted]
+    except DataError:
+        raise
+    except Exception as error:  # as in `_load_npy`, and those of a damaged or encrypted zip file
+        raise DataError(f"{path}: not a readable .npz file ({first_line(error)}).") from error
     return as_image_set(arrays[0], truth=arrays[1] if len(arrays) > 1 else None, source=str(path))
 
 
@@ -310,17 +320,16 @@ def _read_npy_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray
     return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
-def read_exactly(file: BinaryIO | Any, n_bytes: int, source: str) -> bytes:
+def read_exactly(file: BinaryIO | Any, n_bytes: int, source: str) -> bytearray:
     """Read `n_bytes` piece by piece, so that a header which lies about its size costs no memory."""
     if not 0 <= n_bytes <= MAX_ARRAY_BYTES:
         raise DataError(
             f"{source} declares {n_bytes:,} bytes, more than {MAX_ARRAY_BYTES >> 30} GiB; split it or save it as .npy."
         )
-    pieces = []
-    while n_bytes:
-        piece = file.read(min(n_bytes, 1 << 20))
+    content = bytearray()
+    while len(content) < n_bytes:
+        piece = file.read(min(n_bytes - len(content), 1 << 20))
         if not piece:
-            raise DataError(f"{source} ends {n_bytes:,} bytes too early; fetch it again.")
-        pieces.append(piece)
-        n_bytes -= len(piece)
-    return b"".join(pieces)
+            raise DataError(f"{source} ends {n_bytes - len(content):,} bytes too early; fetch it again.")
+        content += piece
+    return content

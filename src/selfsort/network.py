@@ -64,7 +64,8 @@ class AcolNetwork(nn.Module):
 
 def build_network(config: NetworkConfig, *, channels: int, size: int, n_parents: int, generator: torch.Generator) -> AcolNetwork:
     """A network with fresh weights drawn from `generator`."""
-    encoder = build_encoder(config, channels=channels, size=size, generator=generator)
-    head = AcolHead(config.latent_width, n_parents, config.n_duplicates)
+    with torch.random.fork_rng(devices=[]):  # torch's layers draw weights of their own first, from its global generator
+        encoder = build_encoder(config, channels=channels, size=size, generator=generator)
+        head = AcolHead(config.latent_width, n_parents, config.n_duplicates)
     initialise(head, generator)
     return AcolNetwork(encoder, Dropout(config.dropout_latent, generator), head)

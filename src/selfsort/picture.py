@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from selfsort.images import ImageSet
 
-CELL, GAP, MARGIN = 44, 3, 118
+CELL, GAP, MARGIN, MAX_ROWS = 44, 3, 118, 256
 INK, PAPER, GREY = (20, 20, 20), (255, 255, 255), (120, 120, 120)
 
 
@@ -22,12 +22,12 @@ def most_typical(labels: NDArray[np.int64], confidence: NDArray[np.float32], clu
 def render_clusters(
     images: ImageSet, labels: NDArray[np.int64], confidence: NDArray[np.float32], n_clusters: int, *, per_row: int = 16
 ) -> bytes:
-    """A PNG picture with one row per cluster: its number, its size and its most typical images."""
-    step = CELL + GAP
-    canvas = Image.new("RGB", (MARGIN + per_row * step + GAP, n_clusters * step + GAP), PAPER)
+    """A PNG picture with one row per cluster (the largest 256): its number, its size and its most typical images."""
+    step, n_rows = CELL + GAP, min(n_clusters, MAX_ROWS)
+    canvas = Image.new("RGB", (MARGIN + per_row * step + GAP, n_rows * step + GAP), PAPER)
     draw = ImageDraw.Draw(canvas)
     large, small = ImageFont.load_default(16), ImageFont.load_default(12)
-    for cluster in range(n_clusters):
+    for cluster in range(n_rows):
         top = GAP + cluster * step
         size = int((labels == cluster).sum())
         draw.text((8, top + 3), f"cluster {cluster}", fill=INK, font=large)

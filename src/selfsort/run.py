@@ -1,14 +1,14 @@
 """What a finished run leaves on disk: `run.json` for the whole and `assignments.csv` for each image; no torch."""
 
 import csv
-import io
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,9 @@ def load_run(folder: Path | str) -> tuple[Run, Assignments]:
     path = Path(folder) / "run.json"
     try:
         run = Run(**json.loads(path.read_text(encoding="utf-8")))
+        for name, hint in get_type_hints(Run).items():
+            if not isinstance(getattr(run, name), int | float if hint is float else get_origin(hint) or hint):
+                raise TypeError(f"{name} is not of type {getattr(hint, '__name__', hint)}")
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: no such file; is this the folder that `selfsort fit` wrote?") from error
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -76,30 +79,41 @@ def load_run(folder: Path | str) -> tuple[Run, Assignments]:
 
 def save_assignments(path: Path, assignments: Assignments) -> None:
     """Write a CSV file that is safe to open in a spreadsheet: a name that looks like a formula gets a leading quote."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    lines: list[str] = []
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")  # so that names with \r are quoted too
     writer.writerow(["name", "cluster", "confidence", *(["truth"] if assignments.truth is not None else [])])
     truth = assignments.truth if assignments.truth is not None else [None] * len(assignments.names)
     for name, label, confidence, known in zip(assignments.names, assignments.labels, assignments.confidence, truth, strict=True):
         writer.writerow([_guard(name), int(label), f"{confidence:.4f}", *([_guard(known)] if known is not None else [])])
-    save_text(path, text.getvalue())
+    save_text(path, "".join(line.removesuffix("\r\n") + "\n" for line in lines))
+
+
+def load_table(path: Path, *columns: str) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file that has at least these columns, without the quotes that guard against formulas."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            for row in csv.DictReader(file):
+                if missing := [column for column in columns if row.get(column) is None]:
+                    raise ModelFileError(f"{path}: a row has no {missing[0]}; the columns should be {', '.join(columns)}.")
+                yield {name: _unguard(cell) for name, cell in row.items() if isinstance(name, str) and isinstance(cell, str)}
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path}: no such file.") from error
+    except (OSError, csv.Error) as error:
+        raise ModelFileError(f"{path}: cannot be read as CSV ({error}).") from error
 
 
 def load_assignments(path: Path) -> Assignments:
     """Read what `save_assignments` wrote."""
+    rows = list(load_table(path, "name", "cluster", "confidence"))
     try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-        rows = list(csv.DictReader(io.StringIO(text, newline="")))
         return Assignments(
-            [_unguard(row["name"]) for row in rows],
+            [row["name"] for row in rows],
             np.array([int(row["cluster"]) for row in rows], dtype=np.int64),
             np.array([float(row["confidence"]) for row in rows], dtype=np.float32),
-            [_unguard(row["truth"]) for row in rows] if rows and "truth" in rows[0] else None,
+            [row.get("truth", "") for row in rows] if rows and "truth" in rows[0] else None,
         )
-    except FileNotFoundError as error:
-        raise ModelFileError(f"{path}: no such file.") from error
-    except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
-        raise ModelFileError(f"{path}: should have the columns name, cluster and confidence ({error}).") from error
+    except (ValueError, OverflowError) as error:
+        raise ModelFileError(f"{path}: cluster and confidence should be numbers ({error}).") from error
 
 
 def _guard(name: str) -> str:

@@ -63,8 +63,8 @@ def warp(images: Images, *, matrix: tuple[tuple[float, float, float], tuple[floa
 
 
 def shift_right(images: Images, *, sixteenths: int) -> Images:
-    """Move right by a whole number of pixels, as near as can be to that many sixteenths of the width; the rest is 0."""
-    n_pixels = round(sixteenths * images.shape[3] / 16)
+    """Move right by so many sixteenths of the width, in whole pixels (one for each at the least); the rest is 0."""
+    n_pixels = max(sixteenths, round(sixteenths * images.shape[3] / 16))
     return functional.pad(images, (n_pixels, 0))[..., : images.shape[3]]
 
 
@@ -83,11 +83,11 @@ def _numbered(*functions: ImageFunction) -> TransformSet:
 
 
 def _scale(factor: float) -> ImageFunction:
-    return partial(warp, matrix=((1 / factor, 0, 0), (0, 1 / factor, 0)))
+    return partial(warp, matrix=((1 / factor, 0.0, 0.0), (0.0, 1 / factor, 0.0)))
 
 
 def _shear(slope: float) -> ImageFunction:
-    return partial(warp, matrix=((1, slope, 0), (0, 1, 0)))
+    return partial(warp, matrix=((1.0, slope, 0.0), (0.0, 1.0, 0.0)))
 
 
 DIHEDRAL = _numbered(

@@ -1,0 +1,45 @@
+"""Shared fixtures; every tensor shape that the package declares is checked while the tests run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import install_import_hook
+from numpy.typing import NDArray
+
+STAGES_WITH_SHAPES = ("preparation", "transforms", "pseudo", "encoder", "network", "gar", "objective")
+install_import_hook([f"selfsort.{stage}" for stage in STAGES_WITH_SHAPES], "beartype.beartype")
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+SMALL = {"network.width": 4, "network.latent_width": 32, "network.n_duplicates": 5, "training.batch_size": 64}
+"""Settings of a network that trains in a moment."""
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real MNIST, USPS and SVHN files in their distributors' formats."""
+    script = SHARED_DATA / "originals.py"
+    if not script.exists():
+        pytest.skip("the real data files are not beside this checkout (../shared/data)")
+    folder = tmp_path_factory.mktemp("originals")
+    subprocess.run([sys.executable, str(script), str(folder)], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    """A seeded generator."""
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def digits() -> NDArray[np.float32]:
+    """The embedded digits as (n, 8, 8) floats in [0, 1]."""
+    from selfsort.datasets import load_dataset
+
+    pixels: NDArray[np.float32] = load_dataset("digits").pixels[:, 0]
+    return pixels
