@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from selfsort.config import JitterConfig
 from selfsort.errors import DataError
 from selfsort.images import as_image_set
 from selfsort.preparation import Preparation
@@ -48,14 +49,23 @@ def test_grey_and_colour_meet() -> None:
         prepare(np.zeros((1, 5, 8, 8), dtype=np.uint8), channels=3)
 
 
-def epoch(seed: int, start: int = 0, n: int = 1000) -> list[PseudoBatch]:
+NO_JITTER = JitterConfig()
+
+
+def epoch(seed: int, start: int = 0, n: int = 1000, jitter_config: JitterConfig = NO_JITTER) -> list[PseudoBatch]:
     """Batches of images that carry their own number in every pixel."""
     pixels = np.broadcast_to(np.arange(n, dtype=np.float32)[:, None, None] / n, (n, 8, 8))
     images = as_image_set(pixels)
     preparation = Preparation(1, 8, images.low, images.high, "unit")
-    generator = torch.Generator().manual_seed(seed)
     batches = pseudo_batches(
-        images, preparation=preparation, transforms=DIHEDRAL, batch_size=300, generator=generator, start=start
+        images,
+        preparation=preparation,
+        jitter_config=jitter_config,
+        transforms=DIHEDRAL,
+        batch_size=300,
+        seed=seed,
+        epoch=0,
+        start=start,
     )
     return list(batches)
 
@@ -74,6 +84,7 @@ def test_parents_are_uniform_and_drawn_anew() -> None:
 
 
 def test_an_epoch_can_be_entered_in_the_middle() -> None:
-    for whole, late in zip(epoch(3)[2:], epoch(3, start=2), strict=True):
+    strong = JitterConfig(shift=0.1, rotation=0.3, scale=0.2, shear=0.2, invert=True)
+    for whole, late in zip(epoch(3, jitter_config=strong)[2:], epoch(3, start=2, jitter_config=strong), strict=True):
         assert torch.equal(whole.images, late.images)
         assert torch.equal(whole.parents, late.parents)

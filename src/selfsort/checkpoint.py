@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from selfsort.errors import ModelFileError
 from selfsort.files import save_bytes
-from selfsort.network import AcolNetwork
 
 FORMAT = 1
 """Raised when a file can no longer be read by older code."""
@@ -49,35 +48,40 @@ def load_tensors(path: Path, *, kind: str) -> Contents:
         raise ModelFileError(f"{path}: damaged ({str(error).splitlines()[0]}); restore it or train again.") from error
 
 
-def save_checkpoint(path: Path, network: AcolNetwork, optimizer: torch.optim.Optimizer, progress: Mapping[str, Any]) -> None:
+def save_checkpoint(
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, progress: Mapping[str, Any]
+) -> None:
     """Write weights, optimiser, generator and where training stands."""
-    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors = {f"module.{name}": tensor for name, tensor in module.state_dict().items()}
     for index, entry in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in entry.items()}
-    tensors["generator"] = network.generator.get_state()
+    tensors["generator"] = generator.get_state()
     save_tensors(path, tensors, {"progress": dict(progress)}, kind="checkpoint")
 
 
-def load_checkpoint(path: Path, network: AcolNetwork, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Put `network` and `optimizer` back to where the checkpoint was written; returns where training stood."""
-    contents = load_tensors(path, kind="checkpoint")
-    load_weights(path, network, contents.tensors)
+def load_checkpoint(
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> dict[str, Any]:
+    """Put everything back to where the checkpoint was written; returns where training stood."""
+    tensors, values = load_tensors(path, kind="checkpoint")
+    load_weights(path, module, tensors, "module")
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    for name, tensor in contents.tensors.items():
+    for name, tensor in tensors.items():
         if name.startswith("optimizer."):
             _, index, entry = name.split(".")
             like = parameters[int(index)]
             # a moment must lie in memory as its weight does (channels last): the fused optimiser walks both alike
             optimizer.state[like][entry] = torch.empty_like(like).copy_(tensor) if tensor.ndim else tensor
-    network.generator.set_state(contents.tensors["generator"])
-    progress: dict[str, Any] = contents.values["progress"]
+    generator.set_state(tensors["generator"])
+    progress: dict[str, Any] = values["progress"]
     return progress
 
 
-def load_weights(path: Path, network: AcolNetwork, tensors: Mapping[str, Tensor]) -> None:
-    """Fill `network` with the tensors called `network.…`."""
-    weights = {name.removeprefix("network."): tensor for name, tensor in tensors.items() if name.startswith("network.")}
+def load_weights(path: Path, module: nn.Module, tensors: Mapping[str, Tensor], prefix: str) -> None:
+    """Fill `module` with the tensors whose names begin with `prefix.`."""
+    start = f"{prefix}."
+    weights = {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
     try:
-        network.load_state_dict(weights)
+        module.load_state_dict(weights)
     except RuntimeError as error:
         raise ModelFileError(f"{path}: its weights do not fit its configuration; restore it or train again.") from error

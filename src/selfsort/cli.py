@@ -1,37 +1,79 @@
 """The command line: arguments in, one-line errors out; torch is imported only inside the commands that need it."""
 
+import errno
 import json
 import os
+import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
+from click.exceptions import NoArgsIsHelpError
 
 from selfsort import __version__
-from selfsort.errors import SelfsortError
+from selfsort.errors import SelfsortError, TrainingStopped
 
 if TYPE_CHECKING:
     from selfsort.images import ImageSet
+    from selfsort.loop import Progress
     from selfsort.metrics import Scores
-    from selfsort.trainer import Progress
 
 CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint.safetensors", "job.json", "model.safetensors", "clusters.png"
+
+
+SHORT_NAMES = {
+    "loss": "loss",
+    "classification": "class",
+    "affinity": "α",
+    "balance": "β",
+    "pseudo_accuracy": "pseudo acc",
+    "agreement": "agreement",
+}
 
 
 class _Group(click.Group):
     """Turns every error that a user can meet into one line and a non-zero exit."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        for stream in (sys.stdout, sys.stderr):  # a file name that the terminal cannot show is no reason to fail
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        with _one_line_errors():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _one_line_errors():
             return super().invoke(ctx)
-        except SelfsortError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except SelfsortError as error:
+        raise click.ClickException(_line(error)) from error
+    except NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        hint = f" See: {error.ctx.command_path} --help" if error.ctx else ""
+        raise click.UsageError(_line(error.format_message() + hint)) from error
+    except MemoryError as error:
+        raise click.ClickException("not enough memory; use fewer or smaller images, or a smaller network.") from error
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # click ends quietly when nobody reads on
+            raise
+        raise click.ClickException(_line(f"{error.filename or 'system'}: {error.strerror or error}.")) from error
+
+
+def _line(message: object) -> str:
+    return " ".join(str(message).split())
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -74,35 +116,64 @@ def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier run in --out.")
 @click.option("--resume", type=click.Path(path_type=Path, file_okay=False), help="Go on with the interrupted run in this folder.")
 @_source_options
-def fit(source: str | None, resume: Path | None, out: Path | None, overwrite: bool, as_json: bool, **options: Any) -> None:
+@click.pass_context
+def fit(
+    context: click.Context,
+    /,
+    source: str | None,
+    resume: Path | None,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv and clusters.png."""
     from selfsort.files import save_json
 
     if resume is not None:
-        if source:
-            raise click.UsageError("--resume takes no SOURCE: the folder knows it.")
+        given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+        if stray := sorted(given - {"resume", "as_json"}):
+            raise click.UsageError(f"--resume takes no {stray[0]}: the folder knows how the run was started.")
         out, job = resume, _load_job(resume)
     elif source is None:
         raise click.UsageError("Missing argument 'SOURCE': a folder of images, a file, or one of digits, mnist, usps, svhn.")
     else:
-        is_path = Path(source).exists()
-        out = out or Path(f"{Path(source).resolve().name if is_path else source.replace(':', '-')}-sorted")
-        _refuse_used_folder(out, overwrite)
+        out = out or Path(f"{Path(source).resolve().name if Path(source).exists() else source.replace(':', '-')}-sorted")
+        if not overwrite:
+            _refuse_used_folder(out)
         options["data_dir"] = str(options["data_dir"].resolve()) if options["data_dir"] else None
         options["config_file"] = str(options["config_file"].resolve()) if options["config_file"] else None
-        job = {"source": str(Path(source).resolve()) if is_path else source, **options}
+        options["test_source"] = _absolute(options["test_source"]) if options["test_source"] else None
+        job = {"source": _absolute(source), **options}
     threads = _set_threads(job["threads"])
     settings = _settings(job)
-    images = _load(job["source"], job, settings.get("images.size"))
-    save_json(out / JOB, job)
-    _fit(images, settings, job, out, threads, as_json)
+    size = _image_size(job, settings)
+    images = _load(job["source"], job, size)
+    test = _load_test(images, job, size or max(8, *images.pixels.shape[2:]))
+    if resume is None:
+        (out / CHECKPOINT).unlink(missing_ok=True)
+        save_json(out / JOB, job)
+    try:
+        _fit(images, test, settings, job, out, threads, as_json)
+    except SelfsortError:
+        if not (out / CHECKPOINT).exists():  # nothing to resume
+            (out / JOB).unlink(missing_ok=True)
+            with suppress(OSError):  # unless something else is in it
+                out.rmdir()
+        raise
 
 
-def _fit(images: "ImageSet", settings: dict[str, Any], job: dict[str, Any], out: Path, threads: int, as_json: bool) -> None:
+def _fit(
+    images: "ImageSet",
+    test: "ImageSet | None",
+    settings: dict[str, Any],
+    job: dict[str, Any],
+    out: Path,
+    threads: int,
+    as_json: bool,
+) -> None:
     from dataclasses import asdict
 
-    from selfsort.datasets import DATASETS
-    from selfsort.errors import TrainingStopped
     from selfsort.estimator import SelfSort
     from selfsort.files import save_bytes
     from selfsort.metrics import score
@@ -123,25 +194,19 @@ def _fit(images: "ImageSet", settings: dict[str, Any], job: dict[str, Any], out:
     _say(f"{images.source}: {len(images):,} images of {'×'.join(map(str, images.pixels.shape[1:]))}, {threads} threads")
     try:
         with _progress() as bars, _stop_signal() as stopped:
-            sorter.on_progress, sorter.on_stage = partial(bars.training, stopped), bars.stage
+            sorter.on_progress, sorter.on_stage = partial(bars.training, stopped), partial(bars.stage, stopped=stopped)
             sorter.fit(images)
     except TrainingStopped as error:
-        raise SelfsortError(f"{error} Go on with: selfsort fit --resume {out}") from error
-
-    name = images.source.partition(":")[0]
-    has_test_split = images.source.endswith(":train") and name in DATASETS
-    test_source = job["test_source"] or (f"{name}:test" if has_test_split else None)
-    scores: dict[str, Scores] = {}
-    if images.truth is not None:
-        scores[f"{images.source}, clusters fitted on these images"] = score(images.truth, sorter.labels_)
-    if test_source:
-        test = _load(test_source, job, sorter.preparation_.size)
-        if test.truth is not None:
-            scores[f"{test.source}, predicted from {images.source}"] = score(test.truth, sorter.predict(test))
-            scores[f"{test.source}, clusters fitted on these images"] = score(test.truth, sorter.cluster_anew(test))
+        raise SelfsortError(f"{error} Go on with: selfsort fit --resume {shlex.quote(str(out))}") from error
 
     sorter.save(out)
     save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters))
+    scores: dict[str, Scores] = {}
+    if images.truth is not None:
+        scores[f"{images.source}, clusters fitted on these images"] = score(images.truth, sorter.labels_)
+    if test is not None and test.truth is not None:
+        scores[f"{test.source}, predicted from {images.source}"] = score(test.truth, sorter.predict(test))
+        scores[f"{test.source}, clusters fitted on these images"] = score(test.truth, sorter.cluster_anew(test))
     run = Run(
         source=images.source,
         recipe=sorter.recipe,
@@ -275,9 +340,9 @@ def config_command(recipe: str | None) -> None:
     """Print the settings of a RECIPE as TOML; `fit --config FILE` reads such a file, or any part of it."""
     from selfsort.recipes import DEFAULT_RECIPE, RECIPES, get_recipe
 
+    config, part = get_recipe(recipe or DEFAULT_RECIPE), ""
     click.echo(f"# recipe {recipe or DEFAULT_RECIPE}; all recipes: {', '.join(RECIPES)}")
-    part = ""
-    for name, value, explanation in get_recipe(recipe or DEFAULT_RECIPE).settings():
+    for name, value, explanation in config.settings():
         prefix, _, option = name.rpartition(".")
         if prefix != part:
             click.echo(f"\n[{prefix}]")
@@ -299,24 +364,54 @@ def _settings(job: dict[str, Any]) -> dict[str, Any]:
     return settings | ({"images.size": job["size"]} if job["size"] else {})
 
 
+def _image_size(job: dict[str, Any], settings: dict[str, Any]) -> int | None:
+    """Check the whole configuration before any image is read; answers the size that it asks for."""
+    from selfsort.recipes import DEFAULT_RECIPE, get_recipe
+
+    changes = {"training.epochs": job["epochs"], "transforms": job["transforms"]}
+    given = {name: value for name, value in changes.items() if value is not None}
+    return get_recipe(job["recipe"] or DEFAULT_RECIPE).replace(settings | given).images.size
+
+
 def _load_job(folder: Path) -> dict[str, Any]:
     try:
         job: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
-        return job
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         finished = (folder / "run.json").exists()
         reason = "its run is finished" if finished else f"it has no readable {JOB}"
         raise SelfsortError(f"{folder}: nothing to resume, {reason}.") from error
+    names = {"source", *(option.name for option in fit.params)} - {"resume", "out", "overwrite", "as_json"}
+    if not isinstance(job, dict) or set(job) != names:
+        raise SelfsortError(f"{folder / JOB}: damaged or of another version; start anew with --overwrite.")
+    return job
 
 
-def _refuse_used_folder(out: Path, overwrite: bool) -> None:
-    if overwrite:
-        for leftover in (CHECKPOINT, JOB):
-            (out / leftover).unlink(missing_ok=True)
-    elif (out / CHECKPOINT).exists():
+def _refuse_used_folder(out: Path) -> None:
+    if (out / CHECKPOINT).exists():
         raise SelfsortError(f"{out}: holds an interrupted run; go on with --resume {out}, or start anew with --overwrite.")
-    elif (out / "run.json").exists():
+    if (out / "run.json").exists():
         raise SelfsortError(f"{out}: holds the results of an earlier run; choose another --out, or --overwrite.")
+
+
+def _absolute(source: str) -> str:
+    return str(Path(source).resolve()) if Path(source).exists() else source
+
+
+def _load_test(images: "ImageSet", job: dict[str, Any], size: int) -> "ImageSet | None":
+    """The images of --test, else the test split of a named data set if its files can be had."""
+    from selfsort.datasets import DATASETS
+    from selfsort.errors import DataError
+
+    if job["test_source"]:
+        return _load(job["test_source"], job, size)
+    name, _, split = images.source.partition(":")
+    if name not in DATASETS or split != "train":
+        return None
+    try:
+        return _load(f"{name}:test", job, size)
+    except DataError as error:
+        _say(f"not scored on {name}:test: {error}")
+        return None
 
 
 def _load(source: str, options: dict[str, Any], size: int | None) -> "ImageSet":
@@ -344,16 +439,11 @@ def _model_and_images(run: Path, source: str, options: dict[str, Any]) -> tuple[
 
 
 def _load_truth(truth: str, data_dir: Path | None) -> dict[str, str]:
-    import csv
-
     from selfsort.datasets import load_source
+    from selfsort.run import load_table
 
     if truth.endswith(".csv"):
-        try:
-            with open(truth, encoding="utf-8", errors="surrogateescape", newline="") as file:
-                return {row["name"]: row["truth"] for row in csv.DictReader(file)}
-        except (OSError, KeyError, csv.Error) as error:
-            raise SelfsortError(f"{truth}: should be a CSV file with the columns name and truth ({error}).") from error
+        return {row["name"]: row["truth"] for row in load_table(Path(truth), "name", "truth") if row["truth"]}
     images = load_source(truth, data_dir=data_dir, size=8, truth_from_folders=True, skip_broken=True)
     if images.truth is None:
         raise SelfsortError(f"{truth}: has no truth.")
@@ -403,7 +493,7 @@ def _print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> No
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
     if scores:
         table = Table("images", "ACC", "purity", "NMI", "ARI")
         for name, values in scores.items():
@@ -446,18 +536,20 @@ class _Bars:
         """One training step is done; answers whether to stop."""
         record = progress.record
         done = (record.epoch - 1) * progress.n_steps + progress.step
+        terms = "  ".join(f"{SHORT_NAMES[name]} {value:.3f}" for name, value in record.terms.items() if name in SHORT_NAMES)
         detail = (
-            f"epoch {record.epoch}/{progress.n_epochs}  loss {record.loss:.3f} = class {record.classification:.3f}  "
-            f"α {record.affinity:.3f}  β {record.balance:.3f}  pseudo {100 * record.pseudo_accuracy:.0f} %  "
+            f"{record.stage} {record.epoch}/{progress.n_epochs}  {terms}  "
             f"{progress.images_per_second:,.0f} img/s  {_duration(progress.seconds_left)} left"
         )
-        self._show("training", done, progress.n_epochs * progress.n_steps, detail)
+        self._show(record.stage, done, progress.n_epochs * progress.n_steps, detail)
         if progress.step == progress.n_steps and not self.display.console.is_terminal:
             _say(detail)
         return bool(stopped)
 
-    def stage(self, name: str, done: int, total: int) -> None:
+    def stage(self, name: str, done: int, total: int, *, stopped: Sequence[int] = ()) -> None:
         """So much of a stage is done."""
+        if stopped:
+            raise TrainingStopped("stopped after training.")
         self._show(name, done, total, f"{done:,}/{total:,}")
 
     def _show(self, name: str, done: int, total: int, detail: str) -> None:

@@ -58,9 +58,21 @@ class ImagesConfig(Part):
     """How pixels reach the network."""
 
     size: int | None = setting(None, "side to which images are resized; none: as they are (folders: 32)", low=8, high=1024)
+    grey: bool = setting(False, "reduce colour images to their luminance")
     normalise: str = setting(
         "unit", "unit: pixels in [0, 1]; image: each image centred and scaled by itself", choices=("unit", "image")
     )
+
+
+@dataclass(frozen=True)
+class JitterConfig(Part):
+    """Random changes inside each pseudo class that leave an image's class as it is; 0: none."""
+
+    shift: float = setting(0.0, "shift by up to this share of the side", low=0, high=1)
+    rotation: float = setting(0.0, "rotate by up to so many radians", low=0, high=1)
+    scale: float = setting(0.0, "scale by up to a factor of exp(±this)", low=0, high=1)
+    shear: float = setting(0.0, "shear by up to this slope", low=0, high=1)
+    invert: bool = setting(False, "invert the contrast of half of the images (wants images.normalise = image)")
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,7 @@ class NetworkConfig(Part):
     width: int = setting(32, "channels of the first two convolutions; the next two have twice as many", low=1, high=4096)
     latent_width: int = setting(2048, "width of the latent layer F", low=1, high=65536)
     n_duplicates: int = setting(20, "softmax nodes per parent, k_s", low=1, high=4096)
+    batch_norm: bool = setting(False, "normalise each convolution's output over the batch")
     dropout_1: float = setting(0.2, "dropout after the first pooling", low=0, high=0.95)
     dropout_2: float = setting(0.3, "dropout after the second pooling", low=0, high=0.95)
     dropout_latent: float = setting(0.5, "dropout after F", low=0, high=0.95)
@@ -94,8 +107,12 @@ class TrainingConfig(Part):
     """The training loop."""
 
     epochs: int = setting(400, "how often every image is shown, each time under one random transformation", low=1, high=1_000_000)
+    min_steps: int = setting(0, "more epochs if the data set is so small that there would be fewer steps", low=0)
     batch_size: int = setting(400, "images per step, at most", low=2, high=1_000_000)
-    learning_rate: float = setting(1e-3, "Adam's step size", low=0, high=10)
+    learning_rate: float = setting(1e-3, "Adam's step size, or the highest one of a schedule", low=0, high=10)
+    schedule: str = setting(
+        "constant", "constant; one-cycle: up during the first quarter, then down to nothing", choices=("constant", "one-cycle")
+    )
 
 
 @dataclass(frozen=True)
@@ -118,6 +135,7 @@ class Config:
 
     transforms: str = "dihedral"
     images: ImagesConfig = ImagesConfig()
+    jitter: JitterConfig = JitterConfig()
     network: NetworkConfig = NetworkConfig()
     objective: ObjectiveConfig = ObjectiveConfig()
     training: TrainingConfig = TrainingConfig()

@@ -25,19 +25,26 @@ class Dropout(nn.Module):
 def build_encoder(config: NetworkConfig, *, channels: int, size: int, generator: torch.Generator) -> nn.Sequential:
     """2×conv - max pool - dropout - 2×conv - max pool - dropout - fully connected, ReLU after each layer.
 
+    With `batch_norm` each convolution is followed by batch normalisation, which takes the place of its bias.
+
     >>> from selfsort.config import NetworkConfig
     >>> encoder = build_encoder(NetworkConfig(), channels=1, size=28, generator=torch.Generator())
     >>> encoder(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 2048])
     """
+
+    def convolution(n_in: int, n_out: int) -> list[nn.Module]:
+        norm = [nn.BatchNorm2d(n_out)] if config.batch_norm else []
+        return [nn.Conv2d(n_in, n_out, 3, padding=1, bias=not norm), *norm, nn.ReLU(inplace=True)]
+
     narrow, wide = config.width, 2 * config.width
     encoder = nn.Sequential(
-        *_convolution(channels, narrow),
-        *_convolution(narrow, narrow),
+        *convolution(channels, narrow),
+        *convolution(narrow, narrow),
         nn.MaxPool2d(2),
         Dropout(config.dropout_1, generator),
-        *_convolution(narrow, wide),
-        *_convolution(wide, wide),
+        *convolution(narrow, wide),
+        *convolution(wide, wide),
         nn.MaxPool2d(2),
         Dropout(config.dropout_2, generator),
         nn.Flatten(),
@@ -46,10 +53,6 @@ def build_encoder(config: NetworkConfig, *, channels: int, size: int, generator:
     )
     initialise(encoder, generator)
     return encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
-
-def _convolution(n_in: int, n_out: int) -> tuple[nn.Module, ...]:
-    return nn.Conv2d(n_in, n_out, 3, padding=1), nn.ReLU(inplace=True)
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

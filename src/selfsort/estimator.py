@@ -18,12 +18,13 @@ from selfsort.clustering import Assignment, Clustering, cluster
 from selfsort.config import Config
 from selfsort.errors import ConfigError, DataError, ModelFileError
 from selfsort.images import ImageSet, as_image_set
+from selfsort.loop import Hook
 from selfsort.metrics import score_without_truth
 from selfsort.network import build_network
 from selfsort.preparation import Preparation
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
 from selfsort.representation import Representation, extract
-from selfsort.trainer import Hook, train
+from selfsort.trainer import train
 from selfsort.transforms import ImageFunction, TransformSet, build_transforms, get_transforms
 
 StageHook = Callable[[str, int, int], None]
@@ -100,6 +101,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             else int(check_random_state(self.random_state).randint(2**31))
         )
         channels, height, width = images.pixels.shape[1:]
+        channels = 1 if self.config_.images.grey and channels == 3 else channels
         size = self.config_.images.size or max(MIN_SIZE, height, width)
         self.preparation_ = Preparation(channels, size, images.low, images.high, self.config_.images.normalise)
         self.network_ = build_network(
@@ -202,7 +204,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                 n_parents=values["n_parents"],
                 generator=torch.Generator().manual_seed(self.seed_),
             )
-            load_weights(file, self.network_, tensors)
+            load_weights(file, self.network_, tensors, "network")
             self._clustering = Clustering(tensors["clusters.centres"].numpy())
         except (KeyError, TypeError, ConfigError) as error:
             raise ModelFileError(f"{file}: damaged ({error}); restore it or train again.") from error

@@ -55,9 +55,14 @@ class AcolNetwork(nn.Module):
         """Where the dropout draws from."""
         return self.dropout.generator
 
+    def encode(self, images: Images) -> Latent:
+        """F of a batch of prepared images."""
+        latent: Tensor = self.encoder(images.contiguous(memory_format=torch.channels_last))
+        return latent
+
     def forward(self, images: Images) -> Activations:
         """F, Z and log Y of a batch of prepared images."""
-        latent = self.encoder(images.contiguous(memory_format=torch.channels_last))
+        latent = self.encode(images)
         logits = self.head(self.dropout(latent))
         return Activations(latent, logits, pool_parents(logits))
 

@@ -13,7 +13,7 @@ from selfsort.shapes import Parents, Scalar
 class LossTerms(NamedTuple):
     """The objective of a batch and what it is made of."""
 
-    total: Scalar
+    loss: Scalar
     classification: Scalar
     affinity: Scalar
     balance: Scalar

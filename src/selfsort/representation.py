@@ -1,6 +1,6 @@
 """A trained network and images to F and Z of the untransformed images."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -8,9 +8,13 @@ import scipy.special
 import torch
 from numpy.typing import NDArray
 
+from selfsort.config import JitterConfig
 from selfsort.images import ImageSet
+from selfsort.jitter import jitter
 from selfsort.network import AcolNetwork
 from selfsort.preparation import Preparation
+from selfsort.pseudo import derive_generator
+from selfsort.transforms import TransformSet
 
 BATCH = 512
 
@@ -51,3 +55,28 @@ def extract(
             if on_batch:
                 on_batch(min(start + BATCH, len(images)), len(images))
     return Representation(latent, logits)
+
+
+def extract_views(
+    network: AcolNetwork,
+    images: ImageSet,
+    *,
+    preparation: Preparation,
+    transforms: TransformSet,
+    jitter_config: JitterConfig,
+    seed: int,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> Iterator[NDArray[np.float32]]:
+    """F of every image under each transformation in turn, each time freshly jittered."""
+    network.eval()
+    for view, transform in enumerate(transforms):
+        latent = np.empty((len(images), network.head.linear.in_features), dtype=np.float32)
+        generator = derive_generator(seed, view)
+        with torch.inference_mode():
+            for start in range(0, len(images), BATCH):
+                rows = slice(start, start + BATCH)
+                jittered = jitter(preparation(images.pixels[rows]), jitter_config, generator)
+                latent[rows] = network.encode(transform.apply(jittered)).numpy()
+                if on_batch:
+                    on_batch(view * len(images) + min(start + BATCH, len(images)), len(transforms) * len(images))
+        yield latent

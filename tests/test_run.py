@@ -1,0 +1,112 @@
+"""What a run leaves on disk comes back as it was."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from selfsort.errors import ModelFileError
+from selfsort.run import Assignments, Run, current_versions, load_assignments, load_run, save_assignments, save_run
+
+HOSTILE = [
+    "plain.png", "=cmd|' /C calc'!A0", "+1", "-1", "@x", "\ttab", "\rcarriage", "a\rb", "a\nb\r\nc", 'quo"te', "com,ma", "'quote",
+    "''", "ünï.png", os.fsdecode(b"caf\xe9.png"), " ", "[bold]",
+]  # fmt: skip
+
+
+def assignments(names: list[str], truth: list[str] | None = None) -> Assignments:
+    count = len(names)
+    return Assignments(names, np.arange(count), np.linspace(0, 1, count).round(4).astype(np.float32), truth)
+
+
+def a_run(**changes: Any) -> Run:
+    content: dict[str, Any] = {
+        "source": "digits:full", "recipe": "paper", "config": {}, "seed": 0, "n_clusters": 2, "n_samples": 3,
+        "image_shape": [1, 8, 8], "history": [{"epoch": 1, "loss": 0.5}], "scores": {"x": {"accuracy": 1.0}}, "label_free": {},
+        "seconds": 1, "skipped": HOSTILE, "versions": current_versions(),
+    }  # fmt: skip
+    return Run(**content | changes)
+
+
+@pytest.mark.parametrize("truth", [None, HOSTILE[::-1]])
+def test_hostile_names_come_back(tmp_path: Path, truth: list[str] | None) -> None:
+    saved = assignments(HOSTILE, truth)
+    save_run(tmp_path, a_run(), saved)
+    run, loaded = load_run(tmp_path)
+    assert run == a_run()
+    assert loaded.names == HOSTILE
+    assert loaded.truth == truth
+    assert np.array_equal(loaded.labels, saved.labels)
+    assert np.array_equal(loaded.confidence, saved.confidence)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
+def test_any_names_come_back(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
+    path = tmp_path_factory.mktemp("any") / "a.csv"
+    save_assignments(path, assignments(names))
+    assert load_assignments(path).names == names
+
+
+def test_no_cell_is_a_formula(tmp_path: Path) -> None:
+    save_assignments(tmp_path / "a.csv", assignments(HOSTILE, HOSTILE))
+    with open(tmp_path / "a.csv", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert len(cells) == 4 * (len(HOSTILE) + 1)
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
+def test_lines_end_as_unix_tools_expect(tmp_path: Path) -> None:
+    save_assignments(tmp_path / "a.csv", assignments(["x", "y"]))
+    assert (tmp_path / "a.csv").read_bytes() == b"name,cluster,confidence\nx,0,0.0000\ny,1,1.0000\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "no such file"),
+        (b"", "damaged"),
+        (b"{", "damaged"),
+        (b"[1, 2]", "damaged"),
+        (b"\xff\xff", "damaged"),
+        (b"{}", "damaged"),
+        (b'{"source": "digits", "new": 1}', "damaged"),
+        (b"[" * 100_000, "damaged"),
+    ],
+)
+def test_a_damaged_run_is_one_line_that_names_the_file(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    save_run(tmp_path, a_run(), assignments(["x"]))
+    path = tmp_path / "run.json"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=rf"run\.json: {reason}") as caught:
+        load_run(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_run_with_a_value_of_the_wrong_type_is_refused(tmp_path: Path) -> None:
+    save_run(tmp_path, a_run(), assignments(["x"]))
+    text = (tmp_path / "run.json").read_text()
+    (tmp_path / "run.json").write_text(text.replace('"n_clusters": 2', '"n_clusters": "2"'))
+    with pytest.raises(ModelFileError, match="n_clusters is not of type int"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"file,cluster,confidence\nx,0,1\n",
+        b"name,cluster,confidence\nx,zero,1\n",
+        b"name,cluster,confidence\nx,0\n",
+        b"name,cluster,confidence\nx," + b"9" * 30 + b",1\n",
+        b'name,cluster,confidence\n"' + b"x" * 200_000 + b'",0,1\n',
+    ],
+)
+def test_a_damaged_table_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"a\.csv: ") as caught:
+        load_assignments(tmp_path / "a.csv")
+    assert len(str(caught.value).splitlines()) == 1
