@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from selfsort.loop import Progress
     from selfsort.metrics import Scores
 
-CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint.safetensors", "job.json", "model.safetensors", "clusters.png"
+CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint", "job.json", "model.safetensors", "clusters.png"
 
 
 SHORT_NAMES = {
@@ -151,13 +151,13 @@ def fit(
     images = _load(job["source"], job, size)
     test = _load_test(images, job, size or max(8, *images.pixels.shape[2:]))
     if resume is None:
-        (out / CHECKPOINT).unlink(missing_ok=True)
+        _remove_state(out)
         save_json(out / JOB, job)
     try:
         _fit(images, test, settings, job, out, threads, as_json)
     except SelfsortError:
-        if not (out / CHECKPOINT).exists():  # nothing to resume
-            (out / JOB).unlink(missing_ok=True)
+        if not _has_state(out):  # nothing to resume
+            _remove_state(out)
             with suppress(OSError):  # unless something else is in it
                 out.rmdir()
         raise
@@ -200,7 +200,7 @@ def _fit(
         raise SelfsortError(f"{error} Go on with: selfsort fit --resume {shlex.quote(str(out))}") from error
 
     sorter.save(out)
-    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters))
+    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
     scores: dict[str, Scores] = {}
     if images.truth is not None:
         scores[f"{images.source}, clusters fitted on these images"] = score(images.truth, sorter.labels_)
@@ -212,7 +212,7 @@ def _fit(
         recipe=sorter.recipe,
         config=sorter.config_.to_dict(),
         seed=sorter.seed_,
-        n_clusters=sorter.n_clusters,
+        n_clusters=sorter.n_clusters_,
         n_samples=len(images),
         image_shape=list(images.pixels.shape[1:]),
         history=[asdict(record) for record in sorter.history_],
@@ -223,8 +223,7 @@ def _fit(
         versions=current_versions(),
     )
     save_run(out, run, _assignments(images, sorter.labels_, sorter.confidence_))
-    for leftover in (CHECKPOINT, JOB):
-        (out / leftover).unlink(missing_ok=True)
+    _remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
     if as_json:
         click.echo(json.dumps({"scores": run.scores, "label_free": run.label_free, "written": written}))
@@ -387,10 +386,22 @@ def _load_job(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_used_folder(out: Path) -> None:
-    if (out / CHECKPOINT).exists():
+    if _has_state(out):
         raise SelfsortError(f"{out}: holds an interrupted run; go on with --resume {out}, or start anew with --overwrite.")
     if (out / "run.json").exists():
         raise SelfsortError(f"{out}: holds the results of an earlier run; choose another --out, or --overwrite.")
+
+
+def _has_state(out: Path) -> bool:
+    return any((out / CHECKPOINT).glob("*.safetensors"))
+
+
+def _remove_state(out: Path) -> None:
+    """Remove what an interrupted run would go on from, and nothing else."""
+    for file in (*(out / CHECKPOINT).glob("*.safetensors"), out / JOB):
+        file.unlink(missing_ok=True)
+    with suppress(OSError):
+        (out / CHECKPOINT).rmdir()
 
 
 def _absolute(source: str) -> str:

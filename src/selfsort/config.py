@@ -72,6 +72,8 @@ class JitterConfig(Part):
     rotation: float = setting(0.0, "rotate by up to so many radians", low=0, high=1)
     scale: float = setting(0.0, "scale by up to a factor of exp(±this)", low=0, high=1)
     shear: float = setting(0.0, "shear by up to this slope", low=0, high=1)
+    aspect: float = setting(0.0, "stretch by up to a factor of exp(±this)", low=0, high=1)
+    elastic: float = setting(0.0, "bend smoothly, by this standard deviation (2: the whole side)", low=0, high=1)
     invert: bool = setting(False, "invert the contrast of half of the images (wants images.normalise = image)")
 
 
@@ -119,10 +121,35 @@ class TrainingConfig(Part):
 class ClusteringConfig(Part):
     """From the trained network to clusters."""
 
+    method: str = setting(
+        "k-means",
+        "k-means: in one space, as the paper does; agreement: spectral, on the graph of neighbours in all views",
+        choices=("k-means", "agreement"),
+    )
     space: str = setting(
         "latent", "where k-means works: latent (F), logits (Z) or softmax (Z)", choices=("latent", "logits", "softmax")
     )
     n_init: int = setting(10, "restarts of k-means; the tightest clustering is kept", low=1, high=1000)
+    n_neighbours: int = setting(10, "neighbours of an image in each view's graph", low=1, high=1000)
+    n_components: int = setting(128, "principal components of F in which neighbours are sought", low=1, high=65536)
+    min_support: float = setting(1.5, "sum over the views below which an edge is weakened (both ways in a view: 1)", low=0)
+    floor: float = setting(0.02, "share of its weight that a weakened edge keeps", low=0, high=1)
+    max_clusters: int = setting(40, "largest number of clusters that `auto` considers", low=2, high=1000)
+    max_samples: int = setting(20_000, "images in the graph, at most; the refinement labels the others", low=100)
+
+
+@dataclass(frozen=True)
+class RefinementConfig(Part):
+    """A classifier that learns the clusters from the clusters, under stronger jitter; it then has the last word."""
+
+    rounds: int = setting(0, "times the labels are taken anew from the classifier, the first from the clusters; 0: none", low=0)
+    steps: int = setting(500, "steps in all", low=1, high=10_000_000)
+    batch_size: int = setting(200, "images per step, at most", low=2, high=1_000_000)
+    learning_rate: float = setting(3e-3, "highest step size of the one-cycle schedule", low=0, high=10)
+    label_smoothing: float = setting(0.1, "share of a label that is spread over all clusters", low=0, high=1)
+    width: int = setting(16, "channels of the first two convolutions", low=1, high=4096)
+    latent_width: int = setting(256, "width of the layer before the last", low=1, high=65536)
+    dropout_latent: float = setting(0.3, "dropout after it", low=0, high=0.95)
 
 
 @dataclass(frozen=True)
@@ -140,6 +167,8 @@ class Config:
     objective: ObjectiveConfig = ObjectiveConfig()
     training: TrainingConfig = TrainingConfig()
     clustering: ClusteringConfig = ClusteringConfig()
+    refinement: RefinementConfig = RefinementConfig()
+    refinement_jitter: JitterConfig = JitterConfig()
 
     def replace(self, changes: Mapping[str, Any]) -> Self:
         """A copy with some settings changed, each named as `part.setting` (or `transforms`)."""

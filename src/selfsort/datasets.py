@@ -20,8 +20,8 @@ from selfsort.images import MAX_ARRAY_BYTES, ImageSet, as_image_set, first_line,
 
 Arrays = tuple[NDArray[Any], NDArray[np.int64]]
 
-MAX_TEXT_BYTES = 2**27
-"""Longer LIBSVM text is refused; that of USPS has 21 million bytes."""
+MAX_TEXT_BYTES, MAX_TEXT_LINES = 2**26, 100_000
+"""Longer LIBSVM text is refused; that of USPS has 17 million bytes in 7291 lines."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def _read_usps(files: list[Path]) -> Arrays:
 
     with _reading(files[0]), bz2.open(files[0]) as file:
         text = file.read(MAX_TEXT_BYTES + 1)
-        if len(text) > MAX_TEXT_BYTES or text.count(b"\n") * 256 * 4 > MAX_ARRAY_BYTES:
-            raise DataError(f"{files[0]}: holds more than {MAX_TEXT_BYTES:,} bytes or too many lines; fetch it again.")
+        if len(text) > MAX_TEXT_BYTES or text.count(b"\n") > MAX_TEXT_LINES:
+            raise DataError(f"{files[0]}: holds more than {MAX_TEXT_BYTES:,} bytes or {MAX_TEXT_LINES:,} lines; fetch it again.")
         values, labels = load_svmlight_file(io.BytesIO(text), n_features=256, zero_based=False, dtype=np.float32)
         if not np.isin(labels, range(1, 11)).all():
             raise DataError(f"{files[0]}: a label is not one of 1 to 10; fetch it again.")
@@ -187,6 +187,8 @@ def _download(name: str, file: str) -> Path:
     try:
         return Path(pooch.retrieve(address, dataset.hashes[file], fname=file, path=target))
     except (requests.RequestException, OSError) as error:
+        if isinstance(error, requests.RequestException) and error.response is not None:
+            error.response.close()  # pooch leaves it open
         raise DataError(
             f"{name}: {address} cannot be downloaded ({type(error).__name__}); put "
             f"{', '.join(dataset.hashes)} into {target}, or into a folder given by --data-dir."

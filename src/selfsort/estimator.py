@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,16 +13,18 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from selfsort.agreement import Agreement, agree
 from selfsort.checkpoint import load_tensors, load_weights, save_tensors
 from selfsort.clustering import Assignment, Clustering, cluster
 from selfsort.config import Config
 from selfsort.errors import ConfigError, DataError, ModelFileError
 from selfsort.images import ImageSet, as_image_set
-from selfsort.loop import Hook
+from selfsort.loop import EpochRecord, Hook
 from selfsort.metrics import score_without_truth
-from selfsort.network import build_network
+from selfsort.network import AcolNetwork, build_network
 from selfsort.preparation import Preparation
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
+from selfsort.refinement import Classifier, build_classifier, calibrate, probabilities, refine
 from selfsort.representation import Representation, extract
 from selfsort.trainer import train
 from selfsort.transforms import ImageFunction, TransformSet, build_transforms, get_transforms
@@ -37,7 +39,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
-    n_clusters : how many clusters.
+    n_clusters : how many clusters; "auto" takes the number that the images show.
     recipe : a named configuration, see `selfsort.RECIPES`.
     epochs : replaces the recipe's number of epochs.
     settings : further changes to the recipe, such as `{"network.n_duplicates": 10}`.
@@ -45,15 +47,16 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     image_shape : (height, width) or (channels, height, width) of the rows of a 2-D array; None: the smallest square that
         holds a row, filled up with zeros.
     random_state : seed; the same seed gives the same result, bit for bit, on the same machine.
-    checkpoint : a file that training writes now and then, and goes on from if it exists.
+    checkpoint : a folder in which training leaves its state now and then, and goes on from what it finds there.
     on_progress : called after every training step; returning True stops.
     on_stage : called as (stage, done, total) during the steps after training.
 
     Attributes after `fit`
     ----------------------
-    labels_, confidence_ : cluster of each image, and how clear it is (0: between two clusters, 1: at a centre).
-    history_ : one record per epoch. config_ : the configuration used. network_ : the trained network.
-    cluster_centers_ : in the space that was clustered. label_free_scores_ : silhouette, sizes, active duplicates.
+    labels_, confidence_ : cluster of each image, and how clear it is, 0 to 1.
+    n_clusters_ : how many clusters there are.
+    history_ : one record per epoch and stage. config_ : the configuration used. network_ : the trained network.
+    label_free_scores_ : silhouette, sizes, active duplicates.
 
     >>> from selfsort import SelfSort, load_dataset
     >>> sorter = SelfSort(10, epochs=1, settings={"network.width": 4, "network.latent_width": 32})
@@ -63,7 +66,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     def __init__(
         self,
-        n_clusters: int = 10,
+        n_clusters: int | str = 10,
         *,
         recipe: str = DEFAULT_RECIPE,
         epochs: int | None = None,
@@ -88,50 +91,41 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on images (an array, a tensor or an `ImageSet`) and cluster them; `y` is ignored."""
-        if not isinstance(self.n_clusters, int | np.integer) or self.n_clusters < 1:
-            raise ConfigError(f"n_clusters={self.n_clusters!r} should be a whole number >= 1.")
         images = self._images(X, reset=True)
-        if len(images) < max(2, self.n_clusters):
-            raise DataError(f"n_samples={len(images)} should be >= n_clusters={self.n_clusters} and >= 2.")
-        self.config_ = self._config()
-        transforms = self._transforms()
+        self.config_ = self._config(images)
+        self.transforms_ = self._transforms()
         self.seed_ = (
             int(self.random_state)
             if isinstance(self.random_state, int | np.integer)
             else int(check_random_state(self.random_state).randint(2**31))
         )
         channels, height, width = images.pixels.shape[1:]
-        channels = 1 if self.config_.images.grey and channels == 3 else channels
-        size = self.config_.images.size or max(MIN_SIZE, height, width)
-        self.preparation_ = Preparation(channels, size, images.low, images.high, self.config_.images.normalise)
-        self.network_ = build_network(
-            self.config_.network,
-            channels=channels,
-            size=size,
-            n_parents=len(transforms),
-            generator=torch.Generator().manual_seed(self.seed_),
+        self.preparation_ = Preparation(
+            channels=1 if self.config_.images.grey and channels == 3 else channels,
+            size=self.config_.images.size or max(MIN_SIZE, height, width),
+            low=images.low,
+            high=images.high,
+            normalise=self.config_.images.normalise,
         )
+        self.network_ = self._build_network(len(self.transforms_))
         self.history_ = train(
             self.network_,
             images,
             preparation=self.preparation_,
-            transforms=transforms,
+            transforms=self.transforms_,
             config=self.config_,
             seed=self.seed_,
             on_progress=self.on_progress,
-            checkpoint=Path(self.checkpoint) if self.checkpoint else None,
+            checkpoint=self._checkpoint("training"),
         )
+        self._sorter = self._sort(images, self._checkpoint("refinement"))
+        self.n_clusters_ = self._sorter.n_clusters
+        self.history_ += self._sorter.history
+        self.labels_, self.confidence_ = self._assign(self._sorter, images)
         representation = self.represent(images)
         points = representation.space(self.config_.clustering.space)
-        self._clustering = self._cluster(points)
-        self.labels_, self.confidence_ = self._clustering.assign(points)
-        self.label_free_scores_ = score_without_truth(points, self.labels_, self.n_clusters, logits=representation.logits)
+        self.label_free_scores_ = score_without_truth(points, self.labels_, self.n_clusters_, logits=representation.logits)
         return self
-
-    @property
-    def cluster_centers_(self) -> NDArray[np.float32]:
-        """Centres of the clusters in the space that was clustered."""
-        return self._clustering.centres
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each image."""
@@ -144,7 +138,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     def assign(self, X: Any) -> Assignment:
         """Cluster and confidence of each image, in one pass."""
         check_is_fitted(self)
-        return self._clustering.assign(self.represent(X).space(self.config_.clustering.space))
+        return self._assign(self._sorter, self._images(X))
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The latent representation F of each image."""
@@ -153,25 +147,77 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     def represent(self, X: Any) -> Representation:
         """F and Z of each image."""
-        return extract(self.network_, self._images(X), preparation=self.preparation_, on_batch=self._stage("computing features"))
+        images = self._images(X)
+        return extract(self.network_, images, preparation=self.preparation_, on_batch=self._stage("computing features"))
 
     def cluster_anew(self, X: Any) -> NDArray[np.int64]:
-        """Clusters fitted on these images alone, in the trained network's space (the paper's protocol for a test set)."""
+        """Clusters fitted on these images alone with the network as it is (the paper's protocol for a test set)."""
         check_is_fitted(self)
-        points = self.represent(X).space(self.config_.clustering.space)
-        return self._cluster(points).assign(points).labels
+        images = self._images(X)
+        return self._assign(self._sort(images, None), images).labels
+
+    def _sort(self, images: ImageSet, checkpoint: Path | None) -> "_Sorter":
+        """From the trained network to clusters: k-means or agreement of the views, then refinement if asked for."""
+        if self.config_.clustering.method == "k-means":
+            points = self.represent(images).space(self.config_.clustering.space)
+            n_init = self.config_.clustering.n_init
+            centres = cluster(points, int(self.n_clusters), n_init=n_init, seed=self.seed_, on_start=self._stage("k-means"))
+            found = _Sorter(len(centres.centres), centres=centres)
+            labels = centres.assign(points).labels
+        else:
+            agreement = agree(
+                self.network_,
+                images,
+                None if self.n_clusters == "auto" else int(self.n_clusters),
+                preparation=self.preparation_,
+                transforms=self.transforms_,
+                config=self.config_,
+                seed=self.seed_,
+                on_batch=self._stage("comparing views"),
+            )
+            labels = agreement.labels
+            found = _Sorter(int(labels.max()) + 1, agreement=agreement)
+        if not self.config_.refinement.rounds:
+            return found
+        classifier, history = refine(
+            images,
+            labels,
+            n_clusters=found.n_clusters,
+            preparation=self.preparation_,
+            config=self.config_,
+            seed=self.seed_,
+            on_progress=self.on_progress,
+            checkpoint=checkpoint,
+        )
+        calibrate(classifier, images, preparation=self.preparation_, config=self.config_, seed=self.seed_)
+        sizes = np.bincount(self._probabilities(classifier, images).argmax(axis=1), minlength=found.n_clusters)
+        classifier.reorder(np.argsort(-sizes, kind="stable"))
+        return replace(found, classifier=classifier, history=history)
+
+    def _assign(self, sorter: "_Sorter", images: ImageSet) -> Assignment:
+        if sorter.classifier is not None:
+            probable = self._probabilities(sorter.classifier, images)
+            return Assignment(probable.argmax(axis=1), probable.max(axis=1))
+        assert sorter.centres is not None
+        return sorter.centres.assign(self.represent(images).space(self.config_.clustering.space))
+
+    def _probabilities(self, classifier: Classifier, images: ImageSet) -> NDArray[np.float32]:
+        return probabilities(classifier, images, preparation=self.preparation_, on_batch=self._stage("assigning"))
 
     def save(self, path: Path | str) -> Path:
         """Write the fitted model to a `.safetensors` file (a folder gets a `model.safetensors`); returns the file."""
         check_is_fitted(self)
         file = _model_file(Path(path))
         tensors = {f"network.{name}": tensor for name, tensor in self.network_.state_dict().items()}
-        tensors["clusters.centres"] = torch.from_numpy(self._clustering.centres)
+        if self._sorter.classifier is not None:
+            tensors |= {f"classifier.{name}": tensor for name, tensor in self._sorter.classifier.state_dict().items()}
+        elif self._sorter.centres is not None:
+            tensors["clusters.centres"] = torch.from_numpy(self._sorter.centres.centres)
         values = {
             "recipe": self.recipe,
             "config": self.config_.to_dict(),
             "seed": self.seed_,
-            "n_clusters": int(self.n_clusters),
+            "n_clusters": self.n_clusters_,
             "n_parents": self.network_.head.nodes[0],
             "preparation": asdict(self.preparation_),
             "image_shape": list(self.image_shape) if self.image_shape else None,
@@ -186,48 +232,70 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         file = _model_file(Path(path))
         tensors, values = load_tensors(file, kind="model")
         try:
-            config, shape = Config.from_dict(values["config"]), values["image_shape"]
+            shape, n_clusters = values["image_shape"], values["n_clusters"]
             self = cls(
-                values["n_clusters"],
-                recipe=values["recipe"],
-                image_shape=tuple(shape) if shape else None,
-                random_state=values["seed"],
+                n_clusters, recipe=values["recipe"], image_shape=tuple(shape) if shape else None, random_state=values["seed"]
             )
-            self.config_, self.seed_ = config, values["seed"]
+            self.config_, self.seed_, self.n_clusters_ = Config.from_dict(values["config"]), values["seed"], n_clusters
             if values["n_features_in"] is not None:
                 self.n_features_in_ = values["n_features_in"]
             self.preparation_ = Preparation(**values["preparation"])
-            self.network_ = build_network(
-                config.network,
-                channels=self.preparation_.channels,
-                size=self.preparation_.size,
-                n_parents=values["n_parents"],
-                generator=torch.Generator().manual_seed(self.seed_),
-            )
+            self.network_ = self._build_network(values["n_parents"])
             load_weights(file, self.network_, tensors, "network")
-            self._clustering = Clustering(tensors["clusters.centres"].numpy())
+            if "clusters.centres" in tensors:
+                self._sorter = _Sorter(n_clusters, centres=Clustering(tensors["clusters.centres"].numpy()))
+            else:
+                classifier = build_classifier(
+                    self.config_.refinement,
+                    channels=self.preparation_.channels,
+                    size=self.preparation_.size,
+                    n_clusters=n_clusters,
+                    generator=torch.Generator(),
+                )
+                load_weights(file, classifier, tensors, "classifier")
+                self._sorter = _Sorter(n_clusters, classifier=classifier)
         except (KeyError, TypeError, ConfigError) as error:
             raise ModelFileError(f"{file}: damaged ({error}); restore it or train again.") from error
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        """F is float32 whatever the images are."""
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
+    def _build_network(self, n_parents: int) -> AcolNetwork:
+        return build_network(
+            self.config_.network,
+            channels=self.preparation_.channels,
+            size=self.preparation_.size,
+            n_parents=n_parents,
+            generator=torch.Generator().manual_seed(self.seed_),
+        )
 
-    def _cluster(self, points: NDArray[np.float32]) -> Clustering:
-        n_init = self.config_.clustering.n_init
-        return cluster(points, self.n_clusters, n_init=n_init, seed=self.seed_, on_start=self._stage("k-means"))
+    def _checkpoint(self, stage: str) -> Path | None:
+        return Path(self.checkpoint) / f"{stage}.safetensors" if self.checkpoint else None
 
-    def _config(self) -> Config:
+    def _config(self, images: ImageSet) -> Config:
+        """The recipe with all changes, checked against the images and the number of clusters."""
         changes = dict(self.settings or {})
         if self.epochs is not None:
             changes["training.epochs"] = self.epochs
         if self.transforms is not None:
             is_name = isinstance(self.transforms, str)
             changes["transforms"] = self.transforms if is_name else f"own: {', '.join(self.transforms)}"
-        return get_recipe(self.recipe).replace(changes)
+        config = get_recipe(self.recipe).replace(changes)
+        if config.clustering.method == "agreement" and not config.refinement.rounds:
+            raise ConfigError("clustering.method='agreement' labels no new images by itself; it needs refinement.rounds >= 1.")
+        if self.n_clusters == "auto" and config.clustering.method == "k-means":
+            raise ConfigError("n_clusters='auto' should be a number with clustering.method='k-means', or use 'agreement'.")
+        is_number = isinstance(self.n_clusters, int | np.integer) and self.n_clusters >= 1
+        if not is_number and self.n_clusters != "auto":
+            raise ConfigError(f"n_clusters={self.n_clusters!r} should be a whole number >= 1 or 'auto'.")
+        needed = max(2, int(self.n_clusters)) if is_number else 2
+        if len(images) < needed:
+            raise DataError(f"n_samples={len(images)} should be >= n_clusters={self.n_clusters} and >= 2.")
+        return config
+
+    def __sklearn_tags__(self) -> Any:
+        """F is float32 whatever the images are."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
 
     def _transforms(self) -> TransformSet:
         if isinstance(self.transforms, Mapping):
@@ -247,6 +315,17 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             )
             X = _rows_to_images(X, self.image_shape)
         return as_image_set(X.numpy(force=True) if isinstance(X, torch.Tensor) else X)
+
+
+@dataclass(frozen=True)
+class _Sorter:
+    """What assigns images to clusters: centres of k-means, or the refined classifier."""
+
+    n_clusters: int
+    centres: Clustering | None = None
+    classifier: Classifier | None = None
+    agreement: Agreement | None = None
+    history: list[EpochRecord] = field(default_factory=list)
 
 
 def _model_file(path: Path) -> Path:

@@ -52,16 +52,15 @@ def neighbour_graph(latent: NDArray[np.float32], *, n_neighbours: int, n_compone
 def _reduce(latent: NDArray[np.float32], n_components: int, seed: int) -> NDArray[np.float32]:
     centred = latent - latent.mean(axis=0)
     if n_components >= min(latent.shape):
-        return centred
+        return np.asarray(centred, dtype=np.float32)
     sample = np.random.default_rng(seed).permutation(len(latent))[:PCA_SAMPLE]
     _, _, axes = randomized_svd(centred[sample], n_components, n_iter=2, random_state=seed)
-    reduced: NDArray[np.float32] = centred @ axes.T.astype(np.float32)
-    return reduced
+    return np.asarray(centred @ axes.T, dtype=np.float32)
 
 
 def agreement_graph(graphs: Iterable[csr_array], *, min_support: float, floor: float) -> csr_array:
     """The sum of the views' graphs; edges below `min_support` keep only the share `floor`, so that it stays connected."""
-    total = csr_array(sum(graphs))  # type: ignore[arg-type]
+    total = csr_array(sum(graphs))
     supported = total.copy()
     supported.data = np.where(total.data >= min_support, total.data, floor * total.data)
     return supported

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,6 +58,11 @@ class ImageSet:
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> "ImageSet":
+        """The images of these rows only."""
+        truth = self.truth[rows] if self.truth is not None else None
+        return replace(self, pixels=self.pixels[rows], names=[self.names[row] for row in rows], truth=truth)
 
 
 def as_image_set(array: Any, *, truth: Any = None, names: Sequence[str] | None = None, source: str = "array") -> ImageSet:

@@ -1,0 +1,65 @@
+"""A trained network and images to clusters that all views agree on."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfsort.clustering import cluster
+from selfsort.config import Config
+from selfsort.graph import ClusterCount, agreement_graph, count_clusters, embedding, neighbour_graph, spectrum
+from selfsort.images import ImageSet
+from selfsort.network import AcolNetwork
+from selfsort.preparation import Preparation
+from selfsort.representation import extract_views
+from selfsort.transforms import TransformSet
+
+
+class Agreement(NamedTuple):
+    """Clusters (-1 for images that were left out of the graph), the graph's leading eigenvalues and what they tell."""
+
+    labels: NDArray[np.int64]
+    eigenvalues: list[float]
+    cluster_count: ClusterCount
+
+
+def agree(
+    network: AcolNetwork,
+    images: ImageSet,
+    n_clusters: int | None,
+    *,
+    preparation: Preparation,
+    transforms: TransformSet,
+    config: Config,
+    seed: int,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> Agreement:
+    """Cluster the graph of neighbours in all views; `n_clusters=None` takes the number that its spectrum shows.
+
+    Of more than `clustering.max_samples` images a random sample is clustered.
+    """
+    settings = config.clustering
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(images))[: settings.max_samples])
+    sample = images.take(chosen) if len(chosen) < len(images) else images
+    views = extract_views(
+        network,
+        sample,
+        preparation=preparation,
+        transforms=transforms,
+        jitter_config=config.jitter,
+        seed=seed,
+        on_batch=on_batch,
+    )
+    graphs = (
+        neighbour_graph(latent, n_neighbours=settings.n_neighbours, n_components=settings.n_components, seed=seed)
+        for latent in views
+    )
+    graph = agreement_graph(graphs, min_support=settings.min_support, floor=settings.floor)
+    found = spectrum(graph, min(len(sample), max(settings.max_clusters, n_clusters or 0) + 1))
+    cluster_count = count_clusters(found.values)
+    points = embedding(found, n_clusters or cluster_count.n_clusters)
+    clusters = cluster(points, n_clusters or cluster_count.n_clusters, n_init=settings.n_init, seed=seed).assign(points)
+    labels = np.full(len(images), -1)
+    labels[chosen] = clusters.labels
+    return Agreement(labels, [round(float(value), 5) for value in found.values], cluster_count)
