@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
 from numpy.typing import NDArray
 
+checked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int will do where a float is wanted, as Python has it
 STAGES_WITH_SHAPES = ("preparation", "transforms", "pseudo", "encoder", "network", "gar", "objective")
-install_import_hook([f"selfsort.{stage}" for stage in STAGES_WITH_SHAPES], "beartype.beartype")
+install_import_hook([f"selfsort.{stage}" for stage in STAGES_WITH_SHAPES], "conftest.checked")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -10,19 +10,21 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner, Result
 from PIL import Image
 from safetensors.numpy import load_file
 
-from selfsort.cli import _print_scores, main
+from selfsort.cli import _one_line_errors, _print_scores, _progress, main
 from selfsort.config import Config
+from selfsort.errors import TrainingStopped
 from selfsort.metrics import Scores
 
 FILES = ["assignments.csv", "clusters.png", "model.safetensors", "run.json"]
@@ -229,6 +231,11 @@ def test_a_job_that_cannot_be_resumed_is_one_line(tmp_path: Path, content: str |
     assert re.search(r"nothing to resume|job\.json: damaged", fail("fit", "--resume", tmp_path))
 
 
+def test_ctrl_c_after_training_stops_as_well() -> None:
+    with _progress() as bars, pytest.raises(TrainingStopped):
+        bars.stage("k-means", 1, 2, stopped=[signal.SIGINT])
+
+
 # Errors
 
 
@@ -305,6 +312,14 @@ def test_a_missing_test_split_does_not_stop_the_training_split(tmp_path: Path) -
     result = run(*arguments)
     assert "not scored on mnist:test: mnist: t10k-labels-idx1-ubyte.gz is neither in" in result.stderr
     assert list(json.loads(result.stdout)["scores"]) == ["mnist:train, clusters fitted on these images"]
+
+
+@pytest.mark.parametrize("allocate", [np.empty, torch.empty])
+def test_too_little_memory_is_one_line(allocate: Callable[[int], object]) -> None:
+    with pytest.raises(click.ClickException, match="not enough memory"), _one_line_errors():
+        allocate(2**59)
+    with pytest.raises(RuntimeError, match="a bug"), _one_line_errors():
+        raise RuntimeError("a bug")
 
 
 # Settings

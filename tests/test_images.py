@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from selfsort import images as images_module
@@ -80,6 +81,13 @@ def test_channels_are_found(shape: tuple[int, ...], expected: tuple[int, ...]) -
     channels_last = shape[1:] == expected[2:] + expected[1:2]
     assert np.array_equal(found, np.moveaxis(pixels, 3, 1) if channels_last else pixels.reshape(expected))
     assert np.shares_memory(found, pixels)
+
+
+def test_tensors_are_taken_like_arrays() -> None:
+    tensor = torch.arange(2 * 3 * 8 * 8, dtype=torch.uint8).reshape(2, 3, 8, 8)
+    images = as_image_set(tensor)
+    assert np.array_equal(images.pixels, tensor.numpy())
+    assert (images.low, images.high) == (0, 255)
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 8), (5, 8, 8, 3, 1), (5, 9, 8, 7)])

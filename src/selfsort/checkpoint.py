@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from selfsort.errors import ModelFileError
@@ -33,16 +33,17 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], values: Mapping[str,
 def load_tensors(path: Path, *, kind: str) -> Contents:
     """The inverse of `save_tensors`; what cannot be used is refused with a reason."""
     try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("selfsort", "null"))
-            if not isinstance(header, dict) or header.get("kind") != kind:
-                raise ModelFileError(f"{path}: not a selfsort {kind}.")
-            if header.get("format") != FORMAT:
-                raise ModelFileError(f"{path}: format {header.get('format')}, but this selfsort reads format {FORMAT}.")
-            return Contents({name: file.get_tensor(name) for name in file.keys()}, header)  # noqa: SIM118 - not a dict
+        content = path.read_bytes()
+        n_header = int.from_bytes(content[:8], "little")
+        header = json.loads(json.loads(content[8 : 8 + n_header])["__metadata__"]["selfsort"])
+        if header["kind"] != kind:
+            raise ModelFileError(f"{path}: a selfsort {header['kind']}, not a selfsort {kind}.")
+        if header["format"] != FORMAT:
+            raise ModelFileError(f"{path}: format {header['format']}, but this selfsort reads format {FORMAT}.")
+        return Contents(load(content), header)
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: no such file; is this the folder that `selfsort fit` wrote?") from error
-    except (OSError, SafetensorError, ValueError, RecursionError) as error:
+    except (OSError, SafetensorError, ValueError, RecursionError, KeyError, TypeError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path}: damaged ({str(error).splitlines()[0]}); restore it or train again.") from error

@@ -64,7 +64,9 @@ def _one_line_errors() -> Iterator[None]:
     except click.UsageError as error:
         hint = f" See: {error.ctx.command_path} --help" if error.ctx else ""
         raise click.UsageError(_line(error.format_message() + hint)) from error
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):  # torch's way to say it
+            raise
         raise click.ClickException("not enough memory; use fewer or smaller images, or a smaller network.") from error
     except OSError as error:
         if error.errno == errno.EPIPE:  # click ends quietly when nobody reads on

@@ -19,14 +19,14 @@ from selfsort.clustering import Assignment, Clustering, cluster
 from selfsort.config import Config
 from selfsort.errors import ConfigError, DataError, ModelFileError
 from selfsort.images import ImageSet, as_image_set
-from selfsort.loop import EpochRecord, Hook
+from selfsort.loop import EpochRecord, Hook, training_flops
 from selfsort.metrics import score_without_truth
 from selfsort.network import AcolNetwork, build_network
 from selfsort.preparation import Preparation
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
 from selfsort.refinement import Classifier, build_classifier, calibrate, probabilities, refine
 from selfsort.representation import Representation, extract
-from selfsort.trainer import train
+from selfsort.trainer import n_epochs, train
 from selfsort.transforms import ImageFunction, TransformSet, build_transforms, get_transforms
 
 StageHook = Callable[[str, int, int], None]
@@ -54,7 +54,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     Attributes after `fit`
     ----------------------
     labels_, confidence_ : cluster of each image, and how clear it is, 0 to 1.
-    n_clusters_ : how many clusters there are.
+    n_clusters_ : how many clusters there are. agreement_ : the spectrum of the views' graph and the clusters before refinement.
+    training_flops_ : what the training has cost, in floating-point operations.
     history_ : one record per epoch and stage. config_ : the configuration used. network_ : the trained network.
     label_free_scores_ : silhouette, sizes, active duplicates.
 
@@ -119,7 +120,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             checkpoint=self._checkpoint("training"),
         )
         self._sorter = self._sort(images, self._checkpoint("refinement"))
-        self.n_clusters_ = self._sorter.n_clusters
+        self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
+        self.training_flops_ = self._training_flops(len(images))
         self.history_ += self._sorter.history
         self.labels_, self.confidence_ = self._assign(self._sorter, images)
         representation = self.represent(images)
@@ -257,6 +259,15 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         except (KeyError, TypeError, ConfigError) as error:
             raise ModelFileError(f"{file}: damaged ({error}); restore it or train again.") from error
         return self
+
+    def _training_flops(self, n_samples: int) -> int:
+        """What the training of all stages has cost, in floating-point operations."""
+        shape = {"channels": self.preparation_.channels, "size": self.preparation_.size}
+        total = training_flops(self.network_, **shape) * n_samples * n_epochs(self.config_.training, n_samples)
+        if self._sorter.classifier is not None:
+            refinement = self.config_.refinement
+            total += training_flops(self._sorter.classifier, **shape) * refinement.steps * refinement.batch_size
+        return total
 
     def _build_network(self, n_parents: int) -> AcolNetwork:
         return build_network(

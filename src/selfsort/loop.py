@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from selfsort.checkpoint import load_checkpoint, save_checkpoint
 from selfsort.errors import ModelFileError, TrainingError, TrainingStopped
@@ -76,6 +77,15 @@ def one_cycle(peak: float, done: float) -> float:
     if done < WARM_UP:
         return peak * (0.04 + 0.96 * done / WARM_UP)
     return peak * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2
+
+
+def training_flops(module: nn.Module, *, channels: int, size: int) -> int:
+    """Floating-point operations to train on one image: three times those of the forward pass (6 per multiply-add)."""
+    was_training = module.training
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module.eval()(torch.zeros(1, channels, size, size))
+    module.train(was_training)
+    return 3 * int(counter.get_total_flops())
 
 
 def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | None = None) -> list[EpochRecord]:

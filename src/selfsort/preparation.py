@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from numpy import ascontiguousarray
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
@@ -28,7 +28,8 @@ class Preparation:
 
     def __call__(self, pixels: NDArray[Any]) -> Images:
         """(batch, channel, height, width) numbers to (batch, `channels`, `size`, `size`) floats."""
-        images = torch.from_numpy(ascontiguousarray(pixels, dtype=None if pixels.dtype == "uint8" else "float32")).float()
+        copied = np.array(pixels, dtype=None if pixels.dtype == np.uint8 else np.float32, order="C")  # may be a read-only map
+        images = torch.from_numpy(copied).float()
         images = (images - self.low) / max(self.high - self.low, 1e-12)
         images = _resize(_square(self._match_channels(images)), self.size)
         if self.normalise == "image":

@@ -18,7 +18,7 @@ RECIPES: dict[str, Config] = {
     # More accurate at a small part of the cost; docs/method.md explains each choice, benchmarks/ablations.md measures it.
     "standard": Config(
         images=ImagesConfig(size=16, grey=True, normalise="image"),
-        jitter=JitterConfig(shift=1 / 16, rotation=0.15, scale=0.1),
+        jitter=JitterConfig(shift=0.0625, rotation=0.15, scale=0.1),
         network=NetworkConfig(width=16, n_duplicates=10, batch_norm=True),
         objective=ObjectiveConfig(affinity_weight=0.3),
         training=TrainingConfig(epochs=8, min_steps=900, learning_rate=2e-3, schedule="one-cycle"),

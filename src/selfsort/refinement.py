@@ -109,15 +109,9 @@ def refine(
     """A classifier that was trained on `labels` (-1: none yet) and, from the second round on, on its own predictions."""
     settings = config.refinement
     generator = derive_generator(seed, 0, 0)
-    build = partial(
-        build_classifier,
-        settings,
-        channels=preparation.channels,
-        size=preparation.size,
-        n_clusters=n_clusters,
-        generator=generator,
-    )
-    student = _Student(build(), build(), torch.from_numpy(labels))
+    shape = {"channels": preparation.channels, "size": preparation.size, "n_clusters": n_clusters}
+    classifier, average = (build_classifier(settings, **shape, generator=generator) for _ in range(2))
+    student = _Student(classifier, average, torch.tensor(labels))  # a copy of the labels: each round writes its own
     n_steps = max(1, settings.steps // settings.rounds)
 
     def batches(epoch: int, start: int) -> Iterator[LabelledBatch]:

@@ -17,6 +17,8 @@ from selfsort.pseudo import PseudoBatch, n_batches, pseudo_batches
 from selfsort.transforms import TransformSet
 
 STAGE = "training"
+PARTS = ("transforms", "images", "jitter", "network", "objective", "training")
+"""The parts of the configuration on which this stage depends; a change of others leaves its checkpoint good."""
 
 
 def train(
@@ -59,7 +61,7 @@ def train(
         batches=batches,
         loss=loss,
         learning_rate=partial(learning_rate, settings),
-        job={"config": config.to_dict(), "seed": seed, "shape": list(images.pixels.shape)},
+        job={part: config.to_dict()[part] for part in PARTS} | {"seed": seed, "shape": list(images.pixels.shape)},
     )
     history = run_loop(task, on_progress=on_progress, checkpoint=checkpoint)
     network.eval()
