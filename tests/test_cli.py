@@ -22,13 +22,14 @@ from click.testing import CliRunner, Result
 from PIL import Image
 from safetensors.numpy import load_file
 
-from selfsort.cli import _one_line_errors, _print_scores, _progress, main
+from selfsort.cli import _one_line_errors, main
 from selfsort.config import Config
+from selfsort.console import print_scores, progress_bars
 from selfsort.errors import TrainingStopped
 from selfsort.metrics import Scores
 
 FILES = ["assignments.csv", "clusters.png", "model.safetensors", "run.json"]
-TINY = ["--threads", "1", "--epochs", "1"]
+TINY = ["--recipe", "paper", "--threads", "1", "--epochs", "1"]
 for setting in ("network.width=4", "network.latent_width=32", "network.n_duplicates=4", "clustering.n_init=1"):
     TINY += ["--set", setting]
 
@@ -232,7 +233,7 @@ def test_a_job_that_cannot_be_resumed_is_one_line(tmp_path: Path, content: str |
 
 
 def test_ctrl_c_after_training_stops_as_well() -> None:
-    with _progress() as bars, pytest.raises(TrainingStopped):
+    with progress_bars() as bars, pytest.raises(TrainingStopped):
         bars.stage("k-means", 1, 2, stopped=[signal.SIGINT])
 
 
@@ -291,7 +292,7 @@ def test_an_error_in_a_process_is_one_line_and_no_traceback(tmp_path: Path) -> N
 
 
 def test_names_that_look_like_markup_or_cannot_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_scores({"[/red]photos[bold]": Scores(1, 1, 1, 1)}, {})
+    print_scores({"[/red]photos[bold]": Scores(1, 1, 1, 1)}, {})
     assert "[/red]photos[bold]" in capsys.readouterr().out
 
 

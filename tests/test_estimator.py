@@ -17,7 +17,7 @@ def small(n_clusters: int = 10, **parameters: Any) -> SelfSort:
     return SelfSort(n_clusters, **{"epochs": 2, "settings": SMALL, "recipe": "paper", **parameters})
 
 
-@parametrize_with_checks([small(3, epochs=1)])
+@parametrize_with_checks([small(3, epochs=1)])  # type: ignore[untyped-decorator]
 def test_scikit_learn_contract(estimator: SelfSort, check: Any) -> None:
     check(estimator)
 

@@ -11,7 +11,7 @@ from selfsort.checkpoint import load_tensors
 from selfsort.config import Config, ObjectiveConfig
 from selfsort.errors import ModelFileError, TrainingError, TrainingStopped
 from selfsort.images import as_image_set
-from selfsort.loop import EpochRecord, Hook
+from selfsort.loop import EpochRecord, Hook, Progress
 from selfsort.network import Activations, build_network, pool_parents
 from selfsort.objective import objective
 from selfsort.preparation import Preparation
@@ -79,7 +79,7 @@ def test_a_finished_checkpoint_trains_no_more(pixels: np.ndarray, tmp_path: Path
     file = tmp_path / "checkpoint.safetensors"
     expected = run(pixels, checkpoint=file)
     steps: list[object] = []
-    history, weights = run(pixels, checkpoint=file, on_progress=lambda progress: bool(steps.append(progress)))
+    history, weights = run(pixels, checkpoint=file, on_progress=steps.append)
     assert not steps
     assert history == expected[0]
     assert same(weights, expected[1])
@@ -97,8 +97,9 @@ def test_a_checkpoint_of_another_run_is_refused(pixels: np.ndarray, tmp_path: Pa
 
 
 def test_progress_counts_every_step(pixels: np.ndarray) -> None:
-    seen: list[tuple[int, int, int]] = []
-    run(pixels, on_progress=lambda p: bool(seen.append((p.record.epoch, p.step, p.n_steps))))
+    told: list[Progress] = []
+    run(pixels, on_progress=told.append)
+    seen = [(progress.record.epoch, progress.step, progress.n_steps) for progress in told]
     assert seen == [(epoch, step, 5) for epoch in (1, 2, 3) for step in (1, 2, 3, 4, 5)]
 
 

@@ -4,10 +4,9 @@ import errno
 import json
 import os
 import shlex
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,24 +17,14 @@ from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
 from selfsort import __version__
+from selfsort.console import print_scores, progress_bars, say, stop_signal
 from selfsort.errors import SelfsortError, TrainingStopped
 
 if TYPE_CHECKING:
     from selfsort.images import ImageSet
-    from selfsort.loop import Progress
     from selfsort.metrics import Scores
 
 CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint", "job.json", "model.safetensors", "clusters.png"
-
-
-SHORT_NAMES = {
-    "loss": "loss",
-    "classification": "class",
-    "affinity": "α",
-    "balance": "β",
-    "pseudo_accuracy": "pseudo acc",
-    "agreement": "agreement",
-}
 
 
 class _Group(click.Group):
@@ -105,7 +94,7 @@ def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @main.command()
 @click.argument("source", required=False)
-@click.option("-k", "--clusters", default=10, show_default=True, type=click.IntRange(1), help="How many clusters.")
+@click.option("-k", "--clusters", default="10", show_default=True, help="How many clusters; auto: as many as the images show.")
 @click.option("--recipe", default=None, help="A named configuration; see `selfsort config`.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="TOML file with changes to the recipe.")
 @click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="Change one setting, e.g. network.n_duplicates=10.")
@@ -146,6 +135,7 @@ def fit(
         options["data_dir"] = str(options["data_dir"].resolve()) if options["data_dir"] else None
         options["config_file"] = str(options["config_file"].resolve()) if options["config_file"] else None
         options["test_source"] = _absolute(options["test_source"]) if options["test_source"] else None
+        options["clusters"] = _cluster_number(options["clusters"])
         job = {"source": _absolute(source), **options}
     threads = _set_threads(job["threads"])
     settings = _settings(job)
@@ -176,6 +166,7 @@ def _fit(
 ) -> None:
     from dataclasses import asdict
 
+    from selfsort.diagnosis import diagnose
     from selfsort.estimator import SelfSort
     from selfsort.files import save_bytes
     from selfsort.metrics import score
@@ -193,9 +184,9 @@ def _fit(
         random_state=job["seed"],
         checkpoint=out / CHECKPOINT,
     )
-    _say(f"{images.source}: {len(images):,} images of {'×'.join(map(str, images.pixels.shape[1:]))}, {threads} threads")
+    say(f"{images.source}: {len(images):,} images of {'×'.join(map(str, images.pixels.shape[1:]))}, {threads} threads")
     try:
-        with _progress() as bars, _stop_signal() as stopped:
+        with progress_bars() as bars, stop_signal() as stopped:
             sorter.on_progress, sorter.on_stage = partial(bars.training, stopped), partial(bars.stage, stopped=stopped)
             sorter.fit(images)
     except TrainingStopped as error:
@@ -221,16 +212,23 @@ def _fit(
         scores={protocol: asdict(table) for protocol, table in scores.items()},
         label_free=asdict(sorter.label_free_scores_),
         seconds=round(time.monotonic() - begin, 1),
+        training_flops=sorter.training_flops_,
+        eigenvalues=sorter.agreement_.eigenvalues if sorter.agreement_ else [],
+        cluster_count=sorter.agreement_.cluster_count._asdict() if sorter.agreement_ else None,
         skipped=list(images.skipped),
+        warnings=diagnose(sorter),
         versions=current_versions(),
     )
     save_run(out, run, _assignments(images, sorter.labels_, sorter.confidence_))
     _remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
     if as_json:
-        click.echo(json.dumps({"scores": run.scores, "label_free": run.label_free, "written": written}))
+        result = {"scores": run.scores, "n_clusters": run.n_clusters, "label_free": run.label_free, "warnings": run.warnings}
+        click.echo(json.dumps({**result, "written": written}))
     else:
-        _print_scores(scores, run.label_free)
+        print_scores(scores, run.label_free)
+        for warning in run.warnings:
+            click.echo(f"warning: {warning}")
         click.echo("wrote " + "\n      ".join(written))
 
 
@@ -258,7 +256,7 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
             raise SelfsortError(f"{copy_to}: is not empty; choose a new folder, so that nothing is overwritten.")
     _set_threads(options["threads"])
     sorter, images = _model_and_images(run, source, options)
-    with _progress() as bars:
+    with progress_bars() as bars:
         sorter.on_stage = bars.stage
         labels, confidence = sorter.assign(images)
     out = out or Path(f"{_base_name(source)}-assignments.csv")
@@ -273,7 +271,7 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
         click.echo(json.dumps({**report, "clusters": labels.tolist(), "skipped": list(images.skipped)}))
     else:
         if scores:
-            _print_scores(scores, {})
+            print_scores(scores, {})
         click.echo(f"{len(images):,} images assigned\nwrote " + "\n      ".join(written))
 
 
@@ -292,7 +290,7 @@ def embed(run: Path, source: str, out: Path | None, as_json: bool, **options: An
 
     _set_threads(options["threads"])
     sorter, images = _model_and_images(run, source, options)
-    with _progress() as bars:
+    with progress_bars() as bars:
         sorter.on_stage = bars.stage
         latent = sorter.transform(images)
     out = out or Path(f"{_base_name(source)}-embedding.npy")
@@ -332,7 +330,7 @@ def score_command(assignments: Path, truth: str | None, data_dir: Path | None, a
     if as_json:
         click.echo(json.dumps({**asdict(scores), "n_samples": len(rows), "without_truth": len(found.names) - len(rows)}))
     else:
-        _print_scores({f"{len(rows):,} of {len(found.names):,} images with truth": scores}, {})
+        print_scores({f"{len(rows):,} of {len(found.names):,} images with truth": scores}, {})
 
 
 @main.command("config")
@@ -350,6 +348,12 @@ def config_command(recipe: str | None) -> None:
             part = prefix
         text = f"{option} = {json.dumps(value)}" if value is not None else f"# {option} ="
         click.echo(f"{text:32} # {explanation}")
+
+
+def _cluster_number(text: str) -> int | str:
+    if text == "auto" or (text.isdecimal() and int(text) >= 1):
+        return text if text == "auto" else int(text)
+    raise click.UsageError(f"--clusters {text!r} should be a whole number >= 1, or auto.")
 
 
 def _settings(job: dict[str, Any]) -> dict[str, Any]:
@@ -423,24 +427,26 @@ def _load_test(images: "ImageSet", job: dict[str, Any], size: int) -> "ImageSet 
     try:
         return _load(f"{name}:test", job, size)
     except DataError as error:
-        _say(f"not scored on {name}:test: {error}")
+        say(f"not scored on {name}:test: {error}")
         return None
 
 
 def _load(source: str, options: dict[str, Any], size: int | None) -> "ImageSet":
+    """Images of a source; files are read at a size that can be looked at, also where the network works on a smaller one."""
     from selfsort.datasets import load_source
+    from selfsort.images import FOLDER_SIZE
 
-    with _progress() as bars:
+    with progress_bars() as bars:
         images = load_source(
             source,
             data_dir=Path(options["data_dir"]) if options["data_dir"] else None,
-            size=size,
+            size=max(size or 0, FOLDER_SIZE),
             truth_from_folders=options["folder_truth"],
             skip_broken=options["skip_broken"],
             on_file=lambda done, total: bars.stage("reading images", done, total),
         )
     if images.skipped:
-        _say(f"left out {len(images.skipped)} files that cannot be read:\n  " + "\n  ".join(map(repr, images.skipped)))
+        say(f"left out {len(images.skipped)} files that cannot be read:\n  " + "\n  ".join(map(repr, images.skipped)))
     return images
 
 
@@ -496,94 +502,3 @@ def _set_threads(threads: int | None) -> int:
     count = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
     torch.set_num_threads(count)
     return count
-
-
-def _say(message: str) -> None:
-    click.echo(message, err=True)
-
-
-def _print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
-    if scores:
-        table = Table("images", "ACC", "purity", "NMI", "ARI")
-        for name, values in scores.items():
-            table.add_row(name, *(f"{100 * value:.2f} %" for value in (values.accuracy, values.purity, values.nmi, values.ari)))
-        console.print(table)
-    if label_free:
-        silhouette = label_free["silhouette"]
-        console.print(
-            f"without truth: silhouette {'–' if silhouette is None else f'{silhouette:.3f}'}, "
-            f"{label_free['active_duplicates']} duplicates in use, cluster sizes {label_free['cluster_sizes']}"
-        )
-
-
-@contextmanager
-def _stop_signal() -> Iterator[list[int]]:
-    """Within, the first Ctrl-C or SIGTERM asks to stop after the step at hand; a second one stops at once."""
-    received: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-class _Bars:
-    """Progress bars on standard error: one for training, one per stage after it."""
-
-    def __init__(self, display: Any) -> None:
-        self.display = display
-        self.tasks: dict[str, Any] = {}
-
-    def training(self, stopped: list[int], progress: "Progress") -> bool:
-        """One training step is done; answers whether to stop."""
-        record = progress.record
-        done = (record.epoch - 1) * progress.n_steps + progress.step
-        terms = "  ".join(f"{SHORT_NAMES[name]} {value:.3f}" for name, value in record.terms.items() if name in SHORT_NAMES)
-        detail = (
-            f"{record.stage} {record.epoch}/{progress.n_epochs}  {terms}  "
-            f"{progress.images_per_second:,.0f} img/s  {_duration(progress.seconds_left)} left"
-        )
-        self._show(record.stage, done, progress.n_epochs * progress.n_steps, detail)
-        if progress.step == progress.n_steps and not self.display.console.is_terminal:
-            _say(detail)
-        return bool(stopped)
-
-    def stage(self, name: str, done: int, total: int, *, stopped: Sequence[int] = ()) -> None:
-        """So much of a stage is done."""
-        if stopped:
-            raise TrainingStopped("stopped after training.")
-        self._show(name, done, total, f"{done:,}/{total:,}")
-
-    def _show(self, name: str, done: int, total: int, detail: str) -> None:
-        if name not in self.tasks:
-            self.tasks[name] = self.display.add_task(name, total=total, detail=detail)
-        self.display.update(self.tasks[name], completed=done, total=total, detail=detail)
-
-
-@contextmanager
-def _progress() -> Iterator[_Bars]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Display
-
-    columns = TextColumn("{task.description:18}"), BarColumn(bar_width=16), TextColumn("{task.fields[detail]}")
-    console = Console(stderr=True)
-    with Display(*columns, console=console, disable=not console.is_terminal) as display:
-        yield _Bars(display)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -45,6 +45,9 @@ class Run:
     scores: dict[str, dict[str, float]]
     label_free: dict[str, Any]
     seconds: float
+    training_flops: int = 0
+    eigenvalues: list[float] = field(default_factory=list)
+    cluster_count: dict[str, float] | None = None
     skipped: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
