@@ -255,7 +255,7 @@ def test_ctrl_c_after_training_stops_as_well() -> None:
         (["fit", "digits", "--config", "none.toml"], "none.toml: cannot be read as TOML"),
         (["fit", "digits", "--transforms", "T1,T99"], "T99"),
         (["fit", "digits", "-k", "1798"], "n_samples=1797 should be >= n_clusters=1798"),
-        (["fit", "digits", "-k", "0"], "0 is not in the range x>=1"),
+        (["fit", "digits", "-k", "0"], "should be a whole number >= 1, or auto"),
         (["fit", "digits", "--epochs", "many"], "'many' is not a valid integer"),
         (["fit", "digits", "--size", "7"], "7 is not in the range 8<=x<=1024"),
         (["fit", "digits:train"], "digits:train: the splits of digits are: full."),

@@ -120,6 +120,7 @@ def fit(
 ) -> None:
     """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv and clusters.png."""
     from selfsort.files import save_json
+    from selfsort.machine import prepare_process
 
     if resume is not None:
         given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
@@ -137,7 +138,7 @@ def fit(
         options["test_source"] = _absolute(options["test_source"]) if options["test_source"] else None
         options["clusters"] = _cluster_number(options["clusters"])
         job = {"source": _absolute(source), **options}
-    threads = _set_threads(job["threads"])
+    threads = prepare_process(job["threads"])
     settings = _settings(job)
     size = _image_size(job, settings)
     images = _load(job["source"], job, size)
@@ -246,6 +247,7 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
     """Assign the images in SOURCE to the clusters that `fit` wrote to RUN."""
     from dataclasses import asdict
 
+    from selfsort.machine import prepare_process
     from selfsort.metrics import score
     from selfsort.run import save_assignments
 
@@ -254,7 +256,7 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
             raise click.UsageError("--copy-to needs a SOURCE that is a folder of image files.")
         if copy_to.exists() and any(copy_to.iterdir()):
             raise SelfsortError(f"{copy_to}: is not empty; choose a new folder, so that nothing is overwritten.")
-    _set_threads(options["threads"])
+    prepare_process(options["threads"])
     sorter, images = _model_and_images(run, source, options)
     with progress_bars() as bars:
         sorter.on_stage = bars.stage
@@ -287,8 +289,9 @@ def embed(run: Path, source: str, out: Path | None, as_json: bool, **options: An
     import numpy as np
 
     from selfsort.files import save_bytes
+    from selfsort.machine import prepare_process
 
-    _set_threads(options["threads"])
+    prepare_process(options["threads"])
     sorter, images = _model_and_images(run, source, options)
     with progress_bars() as bars:
         sorter.on_stage = bars.stage
@@ -494,11 +497,3 @@ def _copy_files(images: "ImageSet", labels: Any, target: Path) -> None:
 
 def _base_name(source: str) -> str:
     return Path(source).resolve().stem if Path(source).exists() else source.replace(":", "-")
-
-
-def _set_threads(threads: int | None) -> int:
-    import torch
-
-    count = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
-    torch.set_num_threads(count)
-    return count
