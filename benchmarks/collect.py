@@ -34,7 +34,7 @@ def table() -> str:
     for file in sorted(RESULTS.glob("*.json")):
         run = json.loads(file.read_text())
         for protocol, scores in run["scores"].items():
-            counted = (run["cluster_count"] or {}).get("n_clusters")
+            counted = run["cluster_count"].get("n_clusters")
             extra = {"seed": run["seed"], "flops": run["training_flops"], "counted": counted}
             groups[run["source"], protocol, run["recipe"], run["epochs"]].append(scores | extra)
     rows = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from selfsort.config import JitterConfig
+from selfsort.config import JitterConfig, TrainingConfig
 from selfsort.errors import DataError
 from selfsort.images import as_image_set
 from selfsort.preparation import Preparation
@@ -62,7 +62,7 @@ def epoch(seed: int, start: int = 0, n: int = 1000, jitter_config: JitterConfig 
         preparation=preparation,
         jitter_config=jitter_config,
         transforms=DIHEDRAL,
-        batch_size=300,
+        config=TrainingConfig(batch_size=300),
         seed=seed,
         epoch=0,
         start=start,

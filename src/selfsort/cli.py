@@ -215,7 +215,7 @@ def _fit(
         seconds=round(time.monotonic() - begin, 1),
         training_flops=sorter.training_flops_,
         eigenvalues=sorter.agreement_.eigenvalues if sorter.agreement_ else [],
-        cluster_count=sorter.agreement_.cluster_count._asdict() if sorter.agreement_ else None,
+        cluster_count=sorter.agreement_.cluster_count._asdict() if sorter.agreement_ else {},
         skipped=list(images.skipped),
         warnings=diagnose(sorter),
         versions=current_versions(),

@@ -58,6 +58,7 @@ class ImagesConfig(Part):
     """How pixels reach the network."""
 
     size: int | None = setting(None, "side to which images are resized; none: as they are (folders: 32)", low=8, high=1024)
+    crop: bool = setting(False, "cut off the border in which the images hardly differ, the same on all sides")
     grey: bool = setting(False, "reduce colour images to their luminance")
     normalise: str = setting(
         "unit", "unit: pixels in [0, 1]; image: each image centred and scaled by itself", choices=("unit", "image")
@@ -111,6 +112,7 @@ class TrainingConfig(Part):
     epochs: int = setting(400, "how often every image is shown, each time under one random transformation", low=1, high=1_000_000)
     min_steps: int = setting(0, "more epochs if the data set is so small that there would be fewer steps", low=0)
     batch_size: int = setting(400, "images per step, at most", low=2, high=1_000_000)
+    min_batches: int = setting(1, "smaller batches (not below 64) if an epoch would have fewer", low=1, high=1_000_000)
     learning_rate: float = setting(1e-3, "Adam's step size, or the highest one of a schedule", low=0, high=10)
     schedule: str = setting(
         "constant", "constant; one-cycle: up during the first quarter, then down to nothing", choices=("constant", "one-cycle")
@@ -143,7 +145,8 @@ class RefinementConfig(Part):
     """A classifier that learns the clusters from the clusters, under stronger jitter; it then has the last word."""
 
     rounds: int = setting(0, "times the labels are taken anew from the classifier, the first from the clusters; 0: none", low=0)
-    steps: int = setting(500, "steps in all", low=1, high=10_000_000)
+    max_size: int = setting(16, "side of its images, at most, and not above that of the images as they came", low=8, high=1024)
+    steps: int = setting(1000, "steps in all", low=1, high=10_000_000)
     batch_size: int = setting(200, "images per step, at most", low=2, high=1_000_000)
     learning_rate: float = setting(3e-3, "highest step size of the one-cycle schedule", low=0, high=10)
     label_smoothing: float = setting(0.1, "share of a label that is spread over all clusters", low=0, high=1)

@@ -22,7 +22,7 @@ from selfsort.images import ImageSet, as_image_set
 from selfsort.loop import EpochRecord, Hook, training_flops
 from selfsort.metrics import score_without_truth
 from selfsort.network import AcolNetwork, build_network
-from selfsort.preparation import Preparation
+from selfsort.preparation import Preparation, empty_border
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
 from selfsort.refinement import Classifier, build_classifier, calibrate, probabilities, refine
 from selfsort.representation import Representation, extract
@@ -107,7 +107,10 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             low=images.low,
             high=images.high,
             normalise=self.config_.images.normalise,
+            border=empty_border(images) if self.config_.images.crop else 0.0,
         )
+        largest = min(max(height, width), self.config_.refinement.max_size) // 4 * 4
+        self.refinement_preparation_ = replace(self.preparation_, size=max(self.preparation_.size, largest))
         self.network_ = self._build_network(len(self.transforms_))
         self.history_ = train(
             self.network_,
@@ -185,13 +188,13 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             images,
             labels,
             n_clusters=found.n_clusters,
-            preparation=self.preparation_,
+            preparation=self.refinement_preparation_,
             config=self.config_,
             seed=self.seed_,
             on_progress=self.on_progress,
             checkpoint=checkpoint,
         )
-        calibrate(classifier, images, preparation=self.preparation_, config=self.config_, seed=self.seed_)
+        calibrate(classifier, images, preparation=self.refinement_preparation_, config=self.config_, seed=self.seed_)
         sizes = np.bincount(self._probabilities(classifier, images).argmax(axis=1), minlength=found.n_clusters)
         classifier.reorder(np.argsort(-sizes, kind="stable"))
         return replace(found, classifier=classifier, history=history)
@@ -204,7 +207,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return sorter.centres.assign(self.represent(images).space(self.config_.clustering.space))
 
     def _probabilities(self, classifier: Classifier, images: ImageSet) -> NDArray[np.float32]:
-        return probabilities(classifier, images, preparation=self.preparation_, on_batch=self._stage("assigning"))
+        return probabilities(classifier, images, preparation=self.refinement_preparation_, on_batch=self._stage("assigning"))
 
     def save(self, path: Path | str) -> Path:
         """Write the fitted model to a `.safetensors` file (a folder gets a `model.safetensors`); returns the file."""
@@ -222,6 +225,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             "n_clusters": self.n_clusters_,
             "n_parents": self.network_.head.nodes[0],
             "preparation": asdict(self.preparation_),
+            "refinement_size": self.refinement_preparation_.size,
             "image_shape": list(self.image_shape) if self.image_shape else None,
             "n_features_in": getattr(self, "n_features_in_", None),
         }
@@ -242,6 +246,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             if values["n_features_in"] is not None:
                 self.n_features_in_ = values["n_features_in"]
             self.preparation_ = Preparation(**values["preparation"])
+            self.refinement_preparation_ = replace(self.preparation_, size=values["refinement_size"])
             self.network_ = self._build_network(values["n_parents"])
             load_weights(file, self.network_, tensors, "network")
             if "clusters.centres" in tensors:
@@ -250,7 +255,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                 classifier = build_classifier(
                     self.config_.refinement,
                     channels=self.preparation_.channels,
-                    size=self.preparation_.size,
+                    size=self.refinement_preparation_.size,
                     n_clusters=n_clusters,
                     generator=torch.Generator(),
                 )
@@ -266,6 +271,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         total = training_flops(self.network_, **shape) * n_samples * n_epochs(self.config_.training, n_samples)
         if self._sorter.classifier is not None:
             refinement = self.config_.refinement
+            shape["size"] = self.refinement_preparation_.size
             total += training_flops(self._sorter.classifier, **shape) * refinement.steps * refinement.batch_size
         return total
 

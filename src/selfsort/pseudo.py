@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from selfsort.config import JitterConfig
+from selfsort.config import JitterConfig, TrainingConfig
 from selfsort.images import ImageSet
 from selfsort.jitter import jitter
 from selfsort.preparation import Preparation
@@ -21,13 +21,17 @@ class PseudoBatch(NamedTuple):
     parents: Parents
 
 
-def n_batches(n_samples: int, batch_size: int) -> int:
-    """How many batches an epoch has: as few as can be, all of nearly the same size.
+MIN_BATCH = 64
+"""Batches are not made smaller than this for the sake of their number."""
 
-    >>> n_batches(60000, 400), n_batches(9298, 400)
-    (150, 24)
+
+def n_batches(n_samples: int, config: TrainingConfig) -> int:
+    """How many batches an epoch has: as few as the settings allow, all of nearly the same size.
+
+    >>> n_batches(60000, TrainingConfig()), n_batches(9298, TrainingConfig()), n_batches(1797, TrainingConfig(min_batches=16))
+    (150, 24, 16)
     """
-    return -(-n_samples // batch_size)
+    return max(-(-n_samples // config.batch_size), min(config.min_batches, n_samples // MIN_BATCH), 1)
 
 
 def derive_generator(*key: int) -> torch.Generator:
@@ -42,7 +46,7 @@ def pseudo_batches(
     preparation: Preparation,
     jitter_config: JitterConfig,
     transforms: TransformSet,
-    batch_size: int,
+    config: TrainingConfig,
     seed: int,
     epoch: int,
     start: int = 0,
@@ -51,7 +55,7 @@ def pseudo_batches(
     generator = derive_generator(seed, epoch)
     order = torch.randperm(len(images), generator=generator)
     parents = torch.randint(len(transforms), (len(images),), generator=generator)
-    count = n_batches(len(images), batch_size)
+    count = n_batches(len(images), config)
     for step, (rows, batch_parents) in enumerate(zip(order.tensor_split(count), parents.tensor_split(count), strict=True)):
         if step >= start:
             prepared = jitter(preparation(images.pixels[rows.numpy()]), jitter_config, derive_generator(seed, epoch, step))

@@ -17,13 +17,13 @@ RECIPES: dict[str, Config] = {
     "paper": Config(),
     # More accurate at a small part of the cost; docs/method.md explains each choice, benchmarks/ablations.md measures it.
     "standard": Config(
-        images=ImagesConfig(size=16, grey=True, normalise="image"),
+        images=ImagesConfig(size=16, crop=True, grey=True, normalise="image"),
         jitter=JitterConfig(shift=0.0625, rotation=0.15, scale=0.1),
         network=NetworkConfig(width=16, n_duplicates=10, batch_norm=True),
         objective=ObjectiveConfig(affinity_weight=0.3),
-        training=TrainingConfig(epochs=8, min_steps=900, learning_rate=2e-3, schedule="one-cycle"),
+        training=TrainingConfig(epochs=1, min_steps=1000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"),
         clustering=ClusteringConfig(method="agreement"),
-        refinement=RefinementConfig(rounds=2, steps=500, batch_size=100),
+        refinement=RefinementConfig(rounds=2, steps=1000, batch_size=200),
         refinement_jitter=JitterConfig(shift=0.08, rotation=0.2, scale=0.1, aspect=0.05, shear=0.15, elastic=0.04),
     ),
 }

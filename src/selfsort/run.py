@@ -47,7 +47,7 @@ class Run:
     seconds: float
     training_flops: int = 0
     eigenvalues: list[float] = field(default_factory=list)
-    cluster_count: dict[str, float] | None = None
+    cluster_count: dict[str, Any] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)

@@ -41,7 +41,7 @@ def train(
             preparation=preparation,
             jitter_config=config.jitter,
             transforms=transforms,
-            batch_size=settings.batch_size,
+            config=settings,
             seed=seed,
             epoch=epoch,
             start=start,
@@ -57,7 +57,7 @@ def train(
         optimizer=torch.optim.Adam(network.parameters(), fused=True),
         generator=network.generator,
         n_epochs=n_epochs(settings, len(images)),
-        n_steps=n_batches(len(images), settings.batch_size),
+        n_steps=n_batches(len(images), settings),
         batches=batches,
         loss=loss,
         learning_rate=partial(learning_rate, settings),
@@ -70,7 +70,7 @@ def train(
 
 def n_epochs(config: TrainingConfig, n_samples: int) -> int:
     """The epochs asked for, or as many as it takes to come to `min_steps`."""
-    return max(config.epochs, -(-config.min_steps // n_batches(n_samples, config.batch_size)))
+    return max(config.epochs, -(-config.min_steps // n_batches(n_samples, config)))
 
 
 def learning_rate(config: TrainingConfig, done: float) -> float:
