@@ -7,7 +7,7 @@ import torch
 from selfsort.config import JitterConfig, TrainingConfig
 from selfsort.errors import DataError
 from selfsort.images import as_image_set
-from selfsort.preparation import Preparation
+from selfsort.preparation import Preparation, empty_border
 from selfsort.pseudo import PseudoBatch, pseudo_batches
 from selfsort.transforms import DIHEDRAL
 
@@ -88,3 +88,14 @@ def test_an_epoch_can_be_entered_in_the_middle() -> None:
     for whole, late in zip(epoch(3, jitter_config=strong)[2:], epoch(3, start=2, jitter_config=strong), strict=True):
         assert torch.equal(whole.images, late.images)
         assert torch.equal(whole.parents, late.parents)
+
+
+def test_the_common_empty_border_is_cut_off() -> None:
+    draw = np.random.default_rng(0)
+    inner = draw.integers(0, 255, (50, 12, 12), dtype=np.uint8)
+    images = as_image_set(np.pad(inner, ((0, 0), (2, 2), (2, 2)), constant_values=9))
+    border = empty_border(images)
+    assert border == 2 / 16
+    prepared = Preparation(1, 12, 0, 255, "unit", border)(images.pixels)
+    assert torch.allclose(prepared[:, 0], torch.from_numpy(inner) / 255)
+    assert empty_border(as_image_set(inner)) == 0

@@ -1,0 +1,61 @@
+"""A run that went wrong says so; a good one is silent."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SMALL
+from selfsort import SelfSort
+from selfsort.agreement import Agreement
+from selfsort.diagnosis import diagnose
+from selfsort.graph import ClusterCount
+from selfsort.loop import EpochRecord
+from selfsort.machine import prepare_process
+from selfsort.metrics import LabelFreeScores
+
+
+@pytest.fixture
+def good(digits: np.ndarray) -> SelfSort:
+    """A fitted sorter whose figures are set to those of a good run."""
+    sorter = SelfSort(4, recipe="paper", epochs=1, settings=SMALL).fit(digits[:100])
+    sorter.history_ = [EpochRecord("training", 1, {"loss": 0.5, "pseudo_accuracy": 0.9})]
+    sorter.label_free_scores_ = LabelFreeScores(0.5, [30, 25, 25, 20], 5)
+    sorter.agreement_ = Agreement(sorter.labels_, [1, 1, 1, 1, 0.5], ClusterCount(4, 5.0))
+    return sorter
+
+
+def test_a_good_run_is_silent(good: SelfSort) -> None:
+    assert diagnose(good) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("history_", [EpochRecord("training", 1, {"pseudo_accuracy": 0.13})], "only 13% of the images (chance: 12%)"),
+        ("label_free_scores_", LabelFreeScores(0.5, [30, 25, 25, 20], 1), "collapse"),
+        ("label_free_scores_", LabelFreeScores(0.5, [50, 49, 1, 0], 5), "2 of 4 clusters are nearly empty"),
+        ("label_free_scores_", LabelFreeScores(0.5, [90, 4, 3, 3], 5), "one cluster holds 90% of the images"),
+        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(4, 1.1)), "no clear gap"),
+        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(7, 3.0)), "shows 7 clusters, not 4"),
+    ],
+)
+def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any, message: str) -> None:
+    setattr(good, name, value)
+    (warning,) = diagnose(good)
+    assert message in warning
+    assert ";" in warning
+
+
+def test_an_untrained_network_is_reported(digits: np.ndarray) -> None:
+    settings = {**SMALL, "training.learning_rate": 0.0}
+    sorter = SelfSort(10, recipe="paper", epochs=1, settings=settings).fit(digits[:300])
+    assert any("has learned little" in warning for warning in diagnose(sorter))
+
+
+def test_threads_are_those_asked_for() -> None:
+    before = torch.get_num_threads()
+    assert prepare_process(1) == 1
+    assert torch.get_num_threads() == 1
+    prepare_process(before)
