@@ -23,12 +23,12 @@ RECIPES: dict[str, Config] = {
         objective=ObjectiveConfig(affinity_weight=0.3),
         training=TrainingConfig(epochs=1, min_steps=1000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"),
         clustering=ClusteringConfig(method="agreement"),
-        refinement=RefinementConfig(rounds=2, steps=1000, batch_size=200),
+        refinement=RefinementConfig(rounds=2, max_size=24, steps=1000, batch_size=200),
         refinement_jitter=JitterConfig(shift=0.08, rotation=0.2, scale=0.1, aspect=0.05, shear=0.15, elastic=0.04),
     ),
 }
 
-DEFAULT_RECIPE = "paper"
+DEFAULT_RECIPE = "standard"
 
 
 def get_recipe(name: str) -> Config:
