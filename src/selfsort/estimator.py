@@ -41,7 +41,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     ----------
     n_clusters : how many clusters; "auto" takes the number that the images show.
     recipe : a named configuration, see `selfsort.RECIPES`.
-    epochs : replaces the recipe's number of epochs.
+    epochs : replaces the recipe's number of epochs (and its least number of steps).
     settings : further changes to the recipe, such as `{"network.n_duplicates": 10}`.
     transforms : replaces the recipe's transformations: a name, or own functions by name, of which the first changes nothing.
     image_shape : (height, width) or (channels, height, width) of the rows of a 2-D array; None: the smallest square that
@@ -60,7 +60,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     label_free_scores_ : silhouette, sizes, active duplicates.
 
     >>> from selfsort import SelfSort, load_dataset
-    >>> sorter = SelfSort(10, epochs=1, settings={"network.width": 4, "network.latent_width": 32})
+    >>> sorter = SelfSort(10, recipe="paper", epochs=1, settings={"network.width": 4, "network.latent_width": 32})
     >>> sorter.fit_predict(load_dataset("digits")).shape
     (1797,)
     """
@@ -291,7 +291,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """The recipe with all changes, checked against the images and the number of clusters."""
         changes = dict(self.settings or {})
         if self.epochs is not None:
-            changes["training.epochs"] = self.epochs
+            changes |= {"training.epochs": self.epochs, "training.min_steps": 0}
         if self.transforms is not None:
             is_name = isinstance(self.transforms, str)
             changes["transforms"] = self.transforms if is_name else f"own: {', '.join(self.transforms)}"
