@@ -22,7 +22,7 @@ def good(digits: np.ndarray) -> SelfSort:
     sorter = SelfSort(4, recipe="paper", epochs=1, settings=SMALL).fit(digits[:100])
     sorter.history_ = [EpochRecord("training", 1, {"loss": 0.5, "pseudo_accuracy": 0.9})]
     sorter.label_free_scores_ = LabelFreeScores(0.5, [30, 25, 25, 20], 5)
-    sorter.agreement_ = Agreement(sorter.labels_, [1, 1, 1, 1, 0.5], ClusterCount(4, 5.0))
+    sorter.agreement_ = Agreement(sorter.labels_, [1, 1, 1, 1, 0.5], ClusterCount(4, 5.0), False)
     return sorter
 
 
@@ -37,8 +37,8 @@ def test_a_good_run_is_silent(good: SelfSort) -> None:
         ("label_free_scores_", LabelFreeScores(0.5, [30, 25, 25, 20], 1), "collapse"),
         ("label_free_scores_", LabelFreeScores(0.5, [50, 49, 1, 0], 5), "2 of 4 clusters are nearly empty"),
         ("label_free_scores_", LabelFreeScores(0.5, [90, 4, 3, 3], 5), "one cluster holds 90% of the images"),
-        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(4, 1.1)), "no clear gap"),
-        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(7, 3.0)), "shows 7 clusters, not 4"),
+        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(4, 1.1), False), "no clear gap"),
+        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(7, 3.0), True), "shows 7 clusters, not 4"),
     ],
 )
 def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any, message: str) -> None:

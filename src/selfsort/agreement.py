@@ -17,11 +17,15 @@ from selfsort.transforms import TransformSet
 
 
 class Agreement(NamedTuple):
-    """Clusters (-1 for images that were left out of the graph), the graph's leading eigenvalues and what they tell."""
+    """Clusters (-1 for images that were left out of the graph), the graph's leading eigenvalues and what they tell.
+
+    `is_over`: there are more clusters than asked for, to be learned and merged, because the graph shows another number.
+    """
 
     labels: NDArray[np.int64]
     eigenvalues: list[float]
     cluster_count: ClusterCount
+    is_over: bool
 
 
 def agree(
@@ -56,10 +60,14 @@ def agree(
         for latent in views
     )
     graph = agreement_graph(graphs, min_support=settings.min_support, floor=settings.floor)
-    found = spectrum(graph, min(len(sample), max(settings.max_clusters, n_clusters or 0) + 1))
-    cluster_count = count_clusters(found.values)
-    points = embedding(found, n_clusters or cluster_count.n_clusters)
-    clusters = cluster(points, n_clusters or cluster_count.n_clusters, n_init=settings.n_init, seed=seed).assign(points)
+    most, n_over = max(settings.max_clusters, n_clusters or 0), config.recluster.factor * (n_clusters or 0)
+    found = spectrum(graph, min(len(sample), max(most, n_over) + 1))
+    cluster_count = count_clusters(found.values[: most + 1])
+    wanted = n_clusters or cluster_count.n_clusters
+    is_over = wanted not in (1, cluster_count.n_clusters) and wanted < n_over <= len(sample)
+    n_found = n_over if is_over else wanted
+    points = embedding(found, n_found)
+    clusters = cluster(points, n_found, n_init=settings.n_init, seed=seed).assign(points)
     labels = np.full(len(images), -1)
     labels[chosen] = clusters.labels
-    return Agreement(labels, [round(float(value), 5) for value in found.values], cluster_count)
+    return Agreement(labels, [round(float(value), 5) for value in found.values], cluster_count, is_over)

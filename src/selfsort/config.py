@@ -76,6 +76,11 @@ class JitterConfig(Part):
     aspect: float = setting(0.0, "stretch by up to a factor of exp(±this)", low=0, high=1)
     elastic: float = setting(0.0, "bend smoothly, by this standard deviation (2: the whole side)", low=0, high=1)
     invert: bool = setting(False, "invert the contrast of half of the images (wants images.normalise = image)")
+    contrast: float = setting(0.0, "multiply by up to exp(±this)", low=0, high=3)
+    brightness: float = setting(0.0, "add up to ±this (images.normalise = image: in standard deviations)", low=0, high=3)
+    tone: float = setting(0.0, "raise or lower the middle tones by up to this", low=0, high=3)
+    cutout: float = setting(0.0, "share of the images in which a rectangle is blanked", low=0, high=1)
+    context: float = setting(0.0, "share of the images whose edges show another image, so that the middle counts", low=0, high=1)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,20 @@ class ClusteringConfig(Part):
 
 
 @dataclass(frozen=True)
+class ReclusterConfig(Part):
+    """Where the graph shows another number of clusters than the one asked for: too many are found, learned and merged."""
+
+    factor: int = setting(0, "so many times the clusters asked for are found first; 0: never, the graph is cut as asked", low=0)
+    min_steps: int = setting(300, "more steps for each of the four learnings if the images are so few", low=1)
+    batch_size: int = setting(128, "images per step while clusters are learned", low=2, high=1_000_000)
+    final_batch_size: int = setting(256, "images per step of the last learning, from all images", low=2, high=1_000_000)
+    learning_rate: float = setting(1e-3, "highest step size of the one-cycle schedule", low=0, high=10)
+    n_views: int = setting(6, "jittered views of each image by which clusters are judged", low=2, high=1000)
+    share: float = setting(0.8, "share of each cluster that is kept, the most confident", low=0.01, high=1)
+    junk: float = setting(0.85, "share of the median confidence below which a whole cluster is left out", low=0, high=1)
+
+
+@dataclass(frozen=True)
 class RefinementConfig(Part):
     """A classifier that learns the clusters from the clusters, under stronger jitter; it then has the last word."""
 
@@ -170,6 +189,7 @@ class Config:
     objective: ObjectiveConfig = ObjectiveConfig()
     training: TrainingConfig = TrainingConfig()
     clustering: ClusteringConfig = ClusteringConfig()
+    recluster: ReclusterConfig = ReclusterConfig()
     refinement: RefinementConfig = RefinementConfig()
     refinement_jitter: JitterConfig = JitterConfig()
 

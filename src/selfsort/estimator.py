@@ -24,6 +24,7 @@ from selfsort.metrics import score_without_truth
 from selfsort.network import AcolNetwork, build_network
 from selfsort.preparation import Preparation, empty_border
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
+from selfsort.recluster import recluster
 from selfsort.refinement import Classifier, build_classifier, calibrate, probabilities, refine
 from selfsort.representation import Representation, extract
 from selfsort.trainer import n_epochs, train
@@ -122,7 +123,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             on_progress=self.on_progress,
             checkpoint=self._checkpoint("training"),
         )
-        self._sorter = self._sort(images, self._checkpoint("refinement"))
+        self._sorter = self._sort(images, self._checkpoint)
         self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
         self.training_flops_ = self._training_flops(len(images))
         self.history_ += self._sorter.history
@@ -159,10 +160,10 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """Clusters fitted on these images alone with the network as it is (the paper's protocol for a test set)."""
         check_is_fitted(self)
         images = self._images(X)
-        return self._assign(self._sort(images, None), images).labels
+        return self._assign(self._sort(images, lambda stage: None), images).labels
 
-    def _sort(self, images: ImageSet, checkpoint: Path | None) -> "_Sorter":
-        """From the trained network to clusters: k-means or agreement of the views, then refinement if asked for."""
+    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None]) -> "_Sorter":
+        """From the trained network to clusters: k-means or agreement of the views, then reclustering or refinement."""
         if self.config_.clustering.method == "k-means":
             points = self.represent(images).space(self.config_.clustering.space)
             n_init = self.config_.clustering.n_init
@@ -181,33 +182,46 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                 on_batch=self._stage("comparing views"),
             )
             labels = agreement.labels
-            found = _Sorter(int(labels.max()) + 1, agreement=agreement)
-        if not self.config_.refinement.rounds:
+            n_clusters = int(self.n_clusters) if agreement.is_over else int(labels.max()) + 1
+            found = _Sorter(n_clusters, is_reclustered=agreement.is_over, agreement=agreement)
+        refinement = self.config_.refinement
+        if not refinement.rounds:
             return found
-        classifier, history = refine(
-            images,
-            labels,
-            n_clusters=found.n_clusters,
-            preparation=self.refinement_preparation_,
-            config=self.config_,
-            seed=self.seed_,
-            on_progress=self.on_progress,
-            checkpoint=checkpoint,
-        )
-        calibrate(classifier, images, preparation=self.refinement_preparation_, config=self.config_, seed=self.seed_)
-        sizes = np.bincount(self._probabilities(classifier, images).argmax(axis=1), minlength=found.n_clusters)
+        preparation = self._classifier_preparation(found)
+        common: dict[str, Any] = {
+            "n_clusters": found.n_clusters,
+            "preparation": preparation,
+            "config": self.config_,
+            "seed": self.seed_,
+            "on_progress": self.on_progress,
+        }
+        if found.is_reclustered:
+            classifier, history, n_images = recluster(self.network_.encoder, images, labels, **common, checkpoint=checkpoint)
+        else:
+            classifier, history = refine(images, labels, **common, checkpoint=checkpoint("refinement"))
+            n_images = refinement.steps * refinement.batch_size
+        found = replace(found, classifier=classifier, history=history, n_images=n_images)
+        calibrate(classifier, images, preparation=preparation, config=self.config_, seed=self.seed_)
+        sizes = np.bincount(self._assign(found, images).labels, minlength=found.n_clusters)
         classifier.reorder(np.argsort(-sizes, kind="stable"))
-        return replace(found, classifier=classifier, history=history)
+        return found
 
     def _assign(self, sorter: "_Sorter", images: ImageSet) -> Assignment:
         if sorter.classifier is not None:
-            probable = self._probabilities(sorter.classifier, images)
+            probable = probabilities(
+                sorter.classifier,
+                images,
+                preparation=self._classifier_preparation(sorter),
+                both_signs=self.config_.refinement_jitter.invert,
+                on_batch=self._stage("assigning"),
+            )
             return Assignment(probable.argmax(axis=1), probable.max(axis=1))
         assert sorter.centres is not None
         return sorter.centres.assign(self.represent(images).space(self.config_.clustering.space))
 
-    def _probabilities(self, classifier: Classifier, images: ImageSet) -> NDArray[np.float32]:
-        return probabilities(classifier, images, preparation=self.refinement_preparation_, on_batch=self._stage("assigning"))
+    def _classifier_preparation(self, sorter: "_Sorter") -> Preparation:
+        """Reclustering goes on from the network's encoder, so it sees what the network sees."""
+        return self.preparation_ if sorter.is_reclustered else self.refinement_preparation_
 
     def save(self, path: Path | str) -> Path:
         """Write the fitted model to a `.safetensors` file (a folder gets a `model.safetensors`); returns the file."""
@@ -226,6 +240,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             "n_parents": self.network_.head.nodes[0],
             "preparation": asdict(self.preparation_),
             "refinement_size": self.refinement_preparation_.size,
+            "is_reclustered": self._sorter.is_reclustered,
             "image_shape": list(self.image_shape) if self.image_shape else None,
             "n_features_in": getattr(self, "n_features_in_", None),
         }
@@ -252,15 +267,16 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             if "clusters.centres" in tensors:
                 self._sorter = _Sorter(n_clusters, centres=Clustering(tensors["clusters.centres"].numpy()))
             else:
+                sorter = _Sorter(n_clusters, is_reclustered=bool(values["is_reclustered"]))
                 classifier = build_classifier(
-                    self.config_.refinement,
+                    self.config_.network if sorter.is_reclustered else self.config_.refinement,
                     channels=self.preparation_.channels,
-                    size=self.refinement_preparation_.size,
+                    size=self._classifier_preparation(sorter).size,
                     n_clusters=n_clusters,
                     generator=torch.Generator(),
                 )
                 load_weights(file, classifier, tensors, "classifier")
-                self._sorter = _Sorter(n_clusters, classifier=classifier)
+                self._sorter = replace(sorter, classifier=classifier)
         except (KeyError, TypeError, ConfigError) as error:
             raise ModelFileError(f"{file}: damaged ({error}); restore it or train again.") from error
         return self
@@ -270,9 +286,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         shape = {"channels": self.preparation_.channels, "size": self.preparation_.size}
         total = training_flops(self.network_, **shape) * n_samples * n_epochs(self.config_.training, n_samples)
         if self._sorter.classifier is not None:
-            refinement = self.config_.refinement
-            shape["size"] = self.refinement_preparation_.size
-            total += training_flops(self._sorter.classifier, **shape) * refinement.steps * refinement.batch_size
+            shape["size"] = self._classifier_preparation(self._sorter).size
+            total += training_flops(self._sorter.classifier, **shape) * self._sorter.n_images
         return total
 
     def _build_network(self, n_parents: int) -> AcolNetwork:
@@ -295,7 +310,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         if self.transforms is not None:
             is_name = isinstance(self.transforms, str)
             changes["transforms"] = self.transforms if is_name else f"own: {', '.join(self.transforms)}"
-        config = get_recipe(self.recipe).replace(changes)
+        config = get_recipe(self.recipe, channels=images.pixels.shape[1]).replace(changes)
         if config.clustering.method == "agreement" and not config.refinement.rounds:
             raise ConfigError("clustering.method='agreement' labels no new images by itself; it needs refinement.rounds >= 1.")
         if self.n_clusters == "auto" and config.clustering.method == "k-means":
@@ -336,13 +351,15 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
 @dataclass(frozen=True)
 class _Sorter:
-    """What assigns images to clusters: centres of k-means, or the refined classifier."""
+    """What assigns images to clusters: centres of k-means, or the refined (or reclustered) classifier."""
 
     n_clusters: int
+    is_reclustered: bool = False
     centres: Clustering | None = None
     classifier: Classifier | None = None
     agreement: Agreement | None = None
     history: list[EpochRecord] = field(default_factory=list)
+    n_images: int = 0
 
 
 def _model_file(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Small random changes of images that leave their class as it is: geometry and polarity."""
+"""Small random changes of images that leave their class as it is: geometry, tones, polarity and context."""
 
 import torch
 from torch import Tensor
@@ -11,10 +11,17 @@ ELASTIC_GRID = 5
 """Points along a side that elastic bending moves; between them it is smooth."""
 
 
-def jitter(images: Images, config: JitterConfig, generator: torch.Generator) -> Images:
-    """Each image under its own random shift, rotation, scaling, shearing, stretching, bending and inversion.
+STRIP = 0.3
+"""Largest width, as a share of the side, of the strips that show another image."""
 
-    Inversion assumes images that are centred on 0 (`images.normalise = "image"`).
+HALF_CUT = (0.1, 0.2)
+"""Smallest and largest half side of a blanked rectangle, as shares of the side."""
+
+
+def jitter(images: Images, config: JitterConfig, generator: torch.Generator) -> Images:
+    """Each image under its own random geometry, tones, inversion and blanked rectangle; `swap_context` is apart.
+
+    Tones, inversion and blanking assume images that are centred on 0 (`images.normalise = "image"`).
     """
     n_samples = len(images)
     if any((config.shift, config.rotation, config.scale, config.shear, config.aspect, config.elastic)):
@@ -24,10 +31,43 @@ def jitter(images: Images, config: JitterConfig, generator: torch.Generator) -> 
             bent = functional.interpolate(coarse, size=images.shape[2:], mode="bicubic", align_corners=False)
             grid = grid + bent.permute(0, 2, 3, 1)
         images = functional.grid_sample(images, grid.to(images.device), padding_mode="border", align_corners=False)
+    if any((config.contrast, config.brightness, config.tone)):
+        gain, lift, middle = (torch.rand(3, n_samples, 1, 1, 1, generator=generator) * 2 - 1).to(images.device)
+        squashed = images.sigmoid()
+        curve = 4 * squashed * (1 - squashed) - 0.8
+        images = images * (gain * config.contrast).exp() + lift * config.brightness + middle * config.tone * curve
     if config.invert:
         signs = torch.randint(2, (n_samples, 1, 1, 1), generator=generator) * 2 - 1
         images = images * signs.to(images.device)
+    if config.cutout:
+        images = images * ~_rectangles(images, config.cutout, generator).to(images.device)
     return images
+
+
+def swap_context(images: Images, share: float, generator: torch.Generator) -> Images:
+    """In this share of the images two opposite strips along the edges show another image of the batch.
+
+    What stands in the middle then tells more than what surrounds it.
+    """
+    if not share:
+        return images
+    n_samples, side = len(images), images.shape[-1]
+    place = (torch.arange(side) + 0.5) / side
+    chance, width, upright = torch.rand(3, n_samples, 1, generator=generator)
+    strip = torch.minimum(place, 1 - place) < width * STRIP * (chance < share)
+    mask = torch.where(upright[:, :, None] < 0.5, strip[:, None, :], strip[:, :, None])[:, None]
+    return torch.where(mask.to(images.device), images[torch.randperm(n_samples, generator=generator)], images)
+
+
+def _rectangles(images: Images, share: float, generator: torch.Generator) -> Tensor:
+    """Where the blanked rectangles lie, (n_samples, 1, side, side); none in the other images."""
+    n_samples, side = len(images), images.shape[-1]
+    place = (torch.arange(side) + 0.5) / side
+    centre, extent = torch.rand(2, n_samples, 2, 1, generator=generator)
+    inside = (place - centre).abs() < HALF_CUT[0] + (HALF_CUT[1] - HALF_CUT[0]) * extent
+    blanked = torch.rand(n_samples, 1, 1, generator=generator) < share
+    mask: Tensor = inside[:, 0, :, None] & inside[:, 1, None, :] & blanked
+    return mask[:, None]
 
 
 def _affine(n_samples: int, config: JitterConfig, generator: torch.Generator) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 
 from selfsort.config import JitterConfig, TrainingConfig
 from selfsort.images import ImageSet
-from selfsort.jitter import jitter
+from selfsort.jitter import jitter, swap_context
 from selfsort.preparation import Preparation
 from selfsort.shapes import Images, Parents
 from selfsort.transforms import TransformSet
@@ -58,5 +58,7 @@ def pseudo_batches(
     count = n_batches(len(images), config)
     for step, (rows, batch_parents) in enumerate(zip(order.tensor_split(count), parents.tensor_split(count), strict=True)):
         if step >= start:
-            prepared = jitter(preparation(images.pixels[rows.numpy()]), jitter_config, derive_generator(seed, epoch, step))
-            yield PseudoBatch(transforms.apply(prepared, batch_parents), batch_parents)
+            generator = derive_generator(seed, epoch, step)
+            prepared = jitter(preparation(images.pixels[rows.numpy()]), jitter_config, generator)
+            transformed = transforms.apply(prepared, batch_parents)
+            yield PseudoBatch(swap_context(transformed, jitter_config.context, generator), batch_parents)

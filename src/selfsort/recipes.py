@@ -1,5 +1,7 @@
 """Recipes: named, complete configurations. To add one, add a line here."""
 
+from typing import Any
+
 from selfsort.config import (
     ClusteringConfig,
     Config,
@@ -7,6 +9,7 @@ from selfsort.config import (
     JitterConfig,
     NetworkConfig,
     ObjectiveConfig,
+    ReclusterConfig,
     RefinementConfig,
     TrainingConfig,
 )
@@ -23,20 +26,45 @@ RECIPES: dict[str, Config] = {
         objective=ObjectiveConfig(affinity_weight=0.3),
         training=TrainingConfig(epochs=1, min_steps=1000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"),
         clustering=ClusteringConfig(method="agreement"),
+        recluster=ReclusterConfig(factor=2),
         refinement=RefinementConfig(rounds=2, max_size=24, steps=1000, batch_size=200),
         refinement_jitter=JitterConfig(shift=0.08, rotation=0.2, scale=0.1, aspect=0.05, shear=0.15, elastic=0.04),
     ),
 }
 
+PHOTOGRAPHS: dict[str, dict[str, Any]] = {
+    # Light on dark and dark on light are the same thing, the middle of the picture counts, and tones vary.
+    "standard": {
+        "jitter.invert": True,
+        "jitter.context": 0.7,
+        "network.dropout_1": 0.0,
+        "network.dropout_2": 0.0,
+        "training.epochs": 16,
+        "refinement_jitter.shift": 1.5 / 16,
+        "refinement_jitter.rotation": 0.25,
+        "refinement_jitter.scale": 0.2,
+        "refinement_jitter.aspect": 0.15,
+        "refinement_jitter.shear": 0.25,
+        "refinement_jitter.elastic": 0.0,
+        "refinement_jitter.invert": True,
+        "refinement_jitter.contrast": 0.3,
+        "refinement_jitter.brightness": 0.3,
+        "refinement_jitter.tone": 1.0,
+        "refinement_jitter.cutout": 0.7,
+        "refinement_jitter.context": 0.5,
+    },
+}
+"""What a recipe changes for photographs, that is for images with three channels."""
+
 DEFAULT_RECIPE = "standard"
 
 
-def get_recipe(name: str) -> Config:
-    """The configuration called `name`.
+def get_recipe(name: str, *, channels: int = 1) -> Config:
+    """The configuration called `name`, for images with so many channels.
 
     >>> get_recipe("paper").network.n_duplicates
     20
     """
     if name not in RECIPES:
         raise ConfigError(f"recipe={name!r} should be one of: {', '.join(RECIPES)}.")
-    return RECIPES[name]
+    return RECIPES[name].replace(PHOTOGRAPHS.get(name, {})) if channels == 3 else RECIPES[name]

@@ -18,7 +18,7 @@ from torch.nn import functional
 from selfsort.config import Config, NetworkConfig, RefinementConfig
 from selfsort.encoder import Dropout, build_encoder, initialise
 from selfsort.images import ImageSet
-from selfsort.jitter import jitter
+from selfsort.jitter import jitter, swap_context
 from selfsort.loop import EpochRecord, Hook, Task, one_cycle, run_loop
 from selfsort.preparation import Preparation
 from selfsort.pseudo import derive_generator
@@ -61,10 +61,10 @@ class Classifier(nn.Module):
 
 
 def build_classifier(
-    config: RefinementConfig, *, channels: int, size: int, n_clusters: int, generator: torch.Generator
+    config: RefinementConfig | NetworkConfig, *, channels: int, size: int, n_clusters: int, generator: torch.Generator
 ) -> Classifier:
-    """A classifier with fresh weights drawn from `generator`."""
-    network = NetworkConfig(width=config.width, latent_width=config.latent_width, batch_norm=True, dropout_1=0, dropout_2=0)
+    """A classifier with fresh weights drawn from `generator`; with the settings of a network, one that fits its encoder."""
+    network = config if isinstance(config, NetworkConfig) else _network(config)
     with torch.random.fork_rng(devices=[]):
         encoder = build_encoder(network, channels=channels, size=size, generator=generator)
         head = nn.Linear(config.latent_width, n_clusters)
@@ -72,7 +72,11 @@ def build_classifier(
     return Classifier(encoder, Dropout(config.dropout_latent, generator), head)
 
 
-class _Student(nn.Module):
+def _network(config: RefinementConfig) -> NetworkConfig:
+    return NetworkConfig(width=config.width, latent_width=config.latent_width, batch_norm=True, dropout_1=0, dropout_2=0)
+
+
+class Student(nn.Module):
     """All that refinement changes: the classifier, its running average (the teacher) and the labels of this round."""
 
     def __init__(self, classifier: Classifier, average: Classifier, labels: Tensor) -> None:
@@ -111,42 +115,79 @@ def refine(
     generator = derive_generator(seed, 0, 0)
     shape = {"channels": preparation.channels, "size": preparation.size, "n_clusters": n_clusters}
     classifier, average = (build_classifier(settings, **shape, generator=generator) for _ in range(2))
-    student = _Student(classifier, average, torch.tensor(labels))  # a copy of the labels: each round writes its own
-    n_steps = max(1, settings.steps // settings.rounds)
+    student = Student(classifier, average, torch.tensor(labels))  # a copy of the labels: each round writes its own
 
-    def batches(epoch: int, start: int) -> Iterator[LabelledBatch]:
-        if epoch and start == 0:
-            student.labels.copy_(torch.from_numpy(probabilities(student.average, images, preparation=preparation).argmax(axis=1)))
-        rows = (student.labels >= 0).nonzero()[:, 0]
-        order = _endless_order(len(rows), n_steps * settings.batch_size, derive_generator(seed, 1, epoch))
-        student.classifier.train()
-        for step in range(start, n_steps):
-            chosen = rows[order[step * settings.batch_size : (step + 1) * settings.batch_size]]
-            prepared = preparation(images.pixels[chosen.numpy()])
-            yield LabelledBatch(
-                jitter(prepared, config.refinement_jitter, derive_generator(seed, 2, epoch, step)), student.labels[chosen]
-            )
+    def select(epoch: int, is_new: bool) -> Tensor:
+        if epoch and is_new:
+            probable = probabilities(student.average, images, preparation=preparation, both_signs=config.refinement_jitter.invert)
+            student.labels.copy_(torch.from_numpy(probable.argmax(axis=1)))
+        return (student.labels >= 0).nonzero()[:, 0]
 
-    def loss(batch: LabelledBatch) -> dict[str, Tensor]:
-        logits = student.classifier(batch.images)
-        value = functional.cross_entropy(logits, batch.targets, label_smoothing=settings.label_smoothing)
-        return {"loss": value, "agreement": (logits.detach().argmax(dim=1) == batch.targets).float().mean()}
-
-    task = Task(
-        stage=STAGE,
-        module=student,
-        optimizer=torch.optim.AdamW(student.classifier.parameters(), weight_decay=1e-3, fused=True),
-        generator=generator,
+    task = student_task(
+        STAGE,
+        student,
+        images,
+        select,
         n_epochs=settings.rounds,
-        n_steps=n_steps,
-        batches=batches,
-        loss=loss,
-        learning_rate=partial(one_cycle, settings.learning_rate),
-        job={"config": config.to_dict(), "seed": seed, "shape": list(images.pixels.shape), "n_clusters": n_clusters},
-        after_step=student.follow,
+        n_steps=max(1, settings.steps // settings.rounds),
+        batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        preparation=preparation,
+        config=config,
+        key=(seed,),
     )
     history = run_loop(task, on_progress=on_progress, checkpoint=checkpoint)
     return student.average.eval(), history
+
+
+def student_task(
+    stage: str,
+    student: Student,
+    images: ImageSet,
+    select: Callable[[int, bool], Tensor],
+    *,
+    n_epochs: int,
+    n_steps: int,
+    batch_size: int,
+    learning_rate: float,
+    preparation: Preparation,
+    config: Config,
+    key: tuple[int, ...],
+) -> Task:
+    """Learn the student's labels of the rows that `select(epoch, is_new)` names, under `refinement_jitter`.
+
+    `select` may change the labels when an epoch is new, that is, not gone on with.
+    """
+
+    def batches(epoch: int, start: int) -> Iterator[LabelledBatch]:
+        rows = select(epoch, start == 0)
+        order = _endless_order(len(rows), n_steps * batch_size, derive_generator(*key, 1, epoch))
+        student.classifier.train()
+        for step in range(start, n_steps):
+            chosen = rows[order[step * batch_size : (step + 1) * batch_size]]
+            draw = derive_generator(*key, 2, epoch, step)
+            jittered = jitter(preparation(images.pixels[chosen.numpy()]), config.refinement_jitter, draw)
+            yield LabelledBatch(swap_context(jittered, config.refinement_jitter.context, draw), student.labels[chosen])
+
+    def loss(batch: LabelledBatch) -> dict[str, Tensor]:
+        logits = student.classifier(batch.images)
+        value = functional.cross_entropy(logits, batch.targets, label_smoothing=config.refinement.label_smoothing)
+        return {"loss": value, "agreement": (logits.detach().argmax(dim=1) == batch.targets).float().mean()}
+
+    n_clusters = student.classifier.head.out_features
+    return Task(
+        stage=stage,
+        module=student,
+        optimizer=torch.optim.AdamW(student.classifier.parameters(), weight_decay=1e-3, fused=True),
+        generator=student.classifier.dropout.generator,
+        n_epochs=n_epochs,
+        n_steps=n_steps,
+        batches=batches,
+        loss=loss,
+        learning_rate=partial(one_cycle, learning_rate),
+        job={"config": config.to_dict(), "seed": key[0], "shape": list(images.pixels.shape), "n_clusters": n_clusters},
+        after_step=student.follow,
+    )
 
 
 def calibrate(classifier: Classifier, images: ImageSet, *, preparation: Preparation, config: Config, seed: int) -> None:
@@ -160,7 +201,8 @@ def calibrate(classifier: Classifier, images: ImageSet, *, preparation: Preparat
     with torch.inference_mode():
         for start in range(0, len(sample), BATCH):
             prepared = preparation(sample.pixels[start : start + BATCH])
-            plain, moved = (classifier.eval()(seen) for seen in (prepared, jitter(prepared, config.refinement_jitter, generator)))
+            plain = _logits(classifier.eval(), prepared, both_signs=config.refinement_jitter.invert)
+            moved = classifier(jitter(prepared, config.refinement_jitter, generator))
             logits.append(plain)
             kept.append(plain.argmax(dim=1) == moved.argmax(dim=1))
     all_logits, target = torch.cat(logits), float(torch.cat(kept).float().mean())
@@ -185,15 +227,21 @@ def probabilities(
     images: ImageSet,
     *,
     preparation: Preparation,
+    both_signs: bool = False,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float32]:
-    """How probable each cluster is for each image, (images, cluster)."""
+    """How probable each cluster is for each image, (images, cluster); with `both_signs` also by its negative."""
     classifier.eval()
     pieces = []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):
-            logits = classifier(preparation(images.pixels[start : start + BATCH]))
+            logits = _logits(classifier, preparation(images.pixels[start : start + BATCH]), both_signs=both_signs)
             pieces.append(logits.softmax(dim=1).numpy())
             if on_batch:
                 on_batch(min(start + BATCH, len(images)), len(images))
     return np.concatenate(pieces)
+
+
+def _logits(classifier: Classifier, prepared: Images, *, both_signs: bool) -> Tensor:
+    logits: Tensor = classifier(prepared)
+    return (logits + classifier(-prepared)) / 2 if both_signs else logits

@@ -1,0 +1,159 @@
+"""Reclustering: what is kept and what is merged, by hand; it goes on exactly and repeats."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from selfsort import SelfSort, load_dataset
+from selfsort.config import ReclusterConfig
+from selfsort.errors import TrainingStopped
+from selfsort.images import ImageSet, as_image_set
+from selfsort.network import build_network
+from selfsort.preparation import Preparation
+from selfsort.recipes import get_recipe
+from selfsort.recluster import FREE_SHARES, HELD_SHARES, Reclustered, coherent_part, merge, merge_views, most_confident, recluster
+
+TINY: dict[str, Any] = {
+    "images.size": 8,
+    "network.width": 4,
+    "network.latent_width": 32,
+    "training.min_steps": 10,
+    "training.epochs": 1,
+    "refinement.steps": 4,
+    "refinement.width": 4,
+    "recluster.min_steps": 10,
+    "recluster.n_views": 2,
+    "recluster.batch_size": 64,
+    "recluster.final_batch_size": 64,
+}
+N_HELD, N_FREE = len(HELD_SHARES), len(FREE_SHARES)
+
+
+@pytest.fixture(scope="module")
+def colour() -> ImageSet:
+    """Digits in two random colours each, some dark on light."""
+    digits = load_dataset("digits").take(np.arange(240))
+    draw = np.random.default_rng(0)
+    front, back = draw.uniform(0, 1, (2, 240, 3, 1, 1))
+    shape = digits.pixels / digits.high
+    return as_image_set(np.uint8(255 * (shape * front + (1 - shape) * back)))
+
+
+def joint_of(*pairs: tuple[int, int, float], masses: tuple[float, ...]) -> np.ndarray:
+    """A joint distribution with these masses, in which the named pairs are confused."""
+    joint = np.diag(np.array(masses))
+    for one, other, value in pairs:
+        joint[[one, other, one, other], [other, one, one, other]] += np.array([value, value, -value, -value])
+    return joint
+
+
+def test_clusters_that_are_confused_become_one() -> None:
+    joint = joint_of((0, 3, 0.05), (1, 2, 0.02), masses=(0.2, 0.2, 0.2, 0.2, 0.2))
+    assert merge(joint, 4, present=range(5), junk=0.5).tolist() == [0, 1, 2, 0, 3]
+    assert merge(joint, 3, present=range(5), junk=0.5).tolist() == [0, 1, 1, 0, 2]
+
+
+def test_lift_counts_not_how_many_images_are_confused() -> None:
+    joint = joint_of((0, 1, 0.04), (2, 3, 0.02), masses=(0.4, 0.4, 0.1, 0.1))  # lifts 0.25 and 2
+    assert merge(joint, 3, present=range(4), junk=0.0).tolist() == [0, 1, 2, 2]
+
+
+def test_of_one_too_many_the_one_that_agrees_least_with_itself_goes() -> None:
+    joint = joint_of((0, 4, 0.04), (1, 4, 0.04), (2, 4, 0.04), (3, 4, 0.04), masses=(0.2,) * 5)  # coherence 0.8 and 0.2
+    assert merge(joint, 4, present=range(5), junk=0.85).tolist() == [0, 1, 2, 3, -1]
+    assert merge(joint, 4, present=range(5), junk=0.2)[4] >= 0
+    assert (merge(joint, 3, present=range(5), junk=0.85) >= 0).sum() > 3, "dropped only at one too many"
+
+
+def test_absent_clusters_have_no_group_and_few_stay_as_they_are() -> None:
+    assert merge(np.eye(4) / 4, 3, present=[1, 3], junk=0.85).tolist() == [-1, 0, -1, 1]
+    assert merge(np.eye(3) / 3, 2, present=range(3), junk=0.85).tolist() == [0, 0, 1], "nothing is confused, yet k are wanted"
+
+
+def test_the_coherent_part_leaves_out_junk_and_the_least_confident() -> None:
+    confidence = np.array([0.9] * 9 + [0.6] + [0.95] * 5 + [0.5] * 5)
+    labels = np.array([0] * 10 + [1] * 5 + [2] * 5)
+    probable = np.full((20, 3), 0.0) + ((1 - confidence) / 2)[:, None]
+    probable[np.arange(20), labels] = confidence
+    views = [probable.astype(np.float32)] * 2
+    assert coherent_part(views, ReclusterConfig(share=0.9, junk=0.85)).tolist() == [*range(9), *range(10, 15)]
+    assert coherent_part(views, ReclusterConfig(share=1.0, junk=0.5)).tolist() == list(range(20))
+    merged = merge_views(views, 2, ReclusterConfig(share=0.9, junk=0.85))
+    assert merged.tolist() == [0] * 9 + [-1] + [1] * 5 + [-1] * 5
+
+
+def test_at_least_one_image_of_each_cluster_is_chosen() -> None:
+    confidence = np.linspace(0, 1, 6, dtype=np.float32)
+    assert np.flatnonzero(most_confident(np.array([0, 0, 0, 0, 1, -1]), confidence, 0.3)).tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("stop_at", [("recluster-0", 3, 1), ("recluster-1", 2, 2), ("recluster-3", 4, 1)])
+def test_resume_ends_where_an_uninterrupted_run_ends(colour: ImageSet, tmp_path: Path, stop_at: tuple[str, int, int]) -> None:
+    config = get_recipe("standard", channels=3).replace(TINY)
+    preparation = Preparation(1, 8, colour.low, colour.high, "image")
+    network = build_network(config.network, channels=1, size=8, n_parents=8, generator=torch.Generator().manual_seed(0))
+    labels = np.arange(240) % 6
+    labels[200:] = -1
+
+    def run(**hooks: Any) -> Reclustered:
+        return recluster(
+            network.encoder.eval(), colour, labels, n_clusters=3, preparation=preparation, config=config, seed=0, **hooks
+        )
+
+    def stop(progress: Any) -> bool:
+        return (progress.record.stage, progress.record.epoch, progress.step) == stop_at
+
+    def file(stage: str) -> Path:
+        return tmp_path / f"{stage}.safetensors"
+
+    expected = run()
+    with pytest.raises(TrainingStopped):
+        run(checkpoint=file, on_progress=stop)
+    assert file(stop_at[0]).exists()
+    found = run(checkpoint=file)
+    assert found.history == expected.history
+    assert found.n_images == expected.n_images
+    weights = found.classifier.state_dict()
+    assert all(torch.equal(weights[name], tensor) for name, tensor in expected.classifier.state_dict().items())
+
+
+def test_a_whole_run_on_colour_images_repeats_saves_and_loads(colour: ImageSet, tmp_path: Path) -> None:
+    sorter = SelfSort(3, recipe="standard", settings=TINY, checkpoint=tmp_path).fit(colour)
+    assert sorter.agreement_ is not None
+    assert sorter.agreement_.is_over
+    assert int(sorter.agreement_.labels.max()) == 5
+    assert sorter.n_clusters_ == 3
+    stages = [record.stage for record in sorter.history_ if record.stage != "training"]
+    assert stages == [f"recluster-{step}" for step in (0, 1, 2) for _ in range(N_HELD)] + ["recluster-3"] * N_FREE
+    assert sorted(path.stem for path in tmp_path.glob("recluster-*")) == [f"recluster-{step}" for step in range(4)]
+    again = SelfSort(3, recipe="standard", settings=TINY).fit(colour)
+    assert (again.labels_ == sorter.labels_).all()
+    assert (again.confidence_ == sorter.confidence_).all()
+    assert (sorter.predict(colour.take(np.arange(7))) == sorter.labels_[:7]).all()
+    negative = replace(colour, pixels=255 - colour.pixels)
+    assert (sorter.predict(negative) == sorter.labels_).mean() > 0.95, "light on dark and dark on light are the same"
+    sorter.save(tmp_path)
+    assert (SelfSort.load(tmp_path).predict(colour) == sorter.labels_).all()
+    assert len(sorter.cluster_anew(colour)) == 240
+
+
+def test_when_the_graph_shows_the_number_asked_for_nothing_is_reclustered(colour: ImageSet) -> None:
+    sorter = SelfSort("auto", recipe="standard", settings=TINY).fit(colour)
+    assert sorter.agreement_ is not None
+    asked = SelfSort(sorter.n_clusters_, recipe="standard", settings=TINY).fit(colour)
+    never = SelfSort(3, recipe="standard", settings=TINY | {"recluster.factor": 0}).fit(colour)
+    assert not any(record.stage.startswith("recluster") for run in (sorter, asked, never) for record in run.history_)
+    assert (asked.labels_ == sorter.labels_).all()
+
+
+def test_photographs_are_treated_as_such_unless_told_otherwise() -> None:
+    grey, colour = get_recipe("standard"), get_recipe("standard", channels=3)
+    assert not grey.jitter.invert
+    assert colour.jitter.invert
+    assert colour.refinement_jitter.invert
+    assert (colour.training.epochs, grey.training.epochs) == (16, 1)
+    assert get_recipe("paper", channels=3) == get_recipe("paper")
