@@ -161,13 +161,9 @@ def test_cost_by_hand(generator: torch.Generator) -> None:
     assert training_flops(classifier, channels=1, size=16) == 6 * (convolutions + 16 * 4 * 4 * 64 + 64 * 10)
 
 
+@pytest.mark.slow
 def test_learning_pays() -> None:
     """An accuracy floor on the embedded digits: fails if a change breaks learning."""
     images = load_dataset("digits")
     assert images.truth is not None
-    short = {"training.min_steps": 150, "training.epochs": 1, "training.batch_size": 128, "network.latent_width": 512}
-    trained = SelfSort(10, recipe="standard", settings=short).fit(images)
-    untrained = SelfSort(10, recipe="standard", settings={**short, "training.learning_rate": 0.0}).fit(images)
-    accuracies = [score(images.truth, sorter.labels_).accuracy for sorter in (trained, untrained)]
-    assert accuracies[0] > 0.75
-    assert accuracies[0] > accuracies[1] + 0.05
+    assert score(images.truth, SelfSort(10).fit(images).labels_).accuracy > 0.85

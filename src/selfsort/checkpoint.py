@@ -61,10 +61,13 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, job: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Put everything back to where the checkpoint was written; returns where training stood."""
+    """Put everything back to where a checkpoint of this `job` was written; returns where training stood."""
     tensors, values = load_tensors(path, kind="checkpoint")
+    for name, value in job.items():
+        if values["progress"]["job"].get(name) != value:
+            raise ModelFileError(f"{path}: belongs to a run with another {name}; resume with the same one, or remove the file.")
     load_weights(path, module, tensors, "module")
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for name, tensor in tensors.items():

@@ -200,7 +200,8 @@ def _fit(
         scores[f"{images.source}, clusters fitted on these images"] = score(images.truth, sorter.labels_)
     if test is not None and test.truth is not None:
         scores[f"{test.source}, predicted from {images.source}"] = score(test.truth, sorter.predict(test))
-        scores[f"{test.source}, clusters fitted on these images"] = score(test.truth, sorter.cluster_anew(test))
+        if len(test) >= sorter.n_clusters_:
+            scores[f"{test.source}, clusters fitted on these images"] = score(test.truth, sorter.cluster_anew(test))
     run = Run(
         source=images.source,
         recipe=sorter.recipe,
@@ -256,12 +257,12 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
             raise click.UsageError("--copy-to needs a SOURCE that is a folder of image files.")
         if copy_to.exists() and any(copy_to.iterdir()):
             raise SelfsortError(f"{copy_to}: is not empty; choose a new folder, so that nothing is overwritten.")
+    out = out or _new_file(f"{_base_name(source)}-assignments.csv")
     prepare_process(options["threads"])
     sorter, images = _model_and_images(run, source, options)
     with progress_bars() as bars:
         sorter.on_stage = bars.stage
         labels, confidence = sorter.assign(images)
-    out = out or Path(f"{_base_name(source)}-assignments.csv")
     save_assignments(out, _assignments(images, labels, confidence))
     written = [str(out)]
     if copy_to:
@@ -291,12 +292,12 @@ def embed(run: Path, source: str, out: Path | None, as_json: bool, **options: An
     from selfsort.files import save_bytes
     from selfsort.machine import prepare_process
 
+    out = out or _new_file(f"{_base_name(source)}-embedding.npy")
     prepare_process(options["threads"])
     sorter, images = _model_and_images(run, source, options)
     with progress_bars() as bars:
         sorter.on_stage = bars.stage
         latent = sorter.transform(images)
-    out = out or Path(f"{_base_name(source)}-embedding.npy")
     buffer = io.BytesIO()
     np.save(buffer, latent)
     save_bytes(out, buffer.getvalue())
@@ -375,10 +376,15 @@ def _settings(job: dict[str, Any]) -> dict[str, Any]:
 def _image_size(job: dict[str, Any], settings: dict[str, Any]) -> int | None:
     """Check the whole configuration before any image is read; answers the size that it asks for."""
     from selfsort.recipes import DEFAULT_RECIPE, get_recipe
+    from selfsort.transforms import get_transforms
 
     changes = {"training.epochs": job["epochs"], "transforms": job["transforms"]}
     given = {name: value for name, value in changes.items() if value is not None}
-    return get_recipe(job["recipe"] or DEFAULT_RECIPE).replace(settings | given).images.size
+    config = get_recipe(job["recipe"] or DEFAULT_RECIPE).replace(settings | given)
+    get_transforms(config.transforms)
+    if job["clusters"] == "auto" and config.clustering.method == "k-means":
+        raise SelfsortError("-k auto works with --recipe standard; give a number here.")
+    return config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)
 
 
 def _load_job(folder: Path) -> dict[str, Any]:
@@ -423,7 +429,10 @@ def _load_test(images: "ImageSet", job: dict[str, Any], size: int) -> "ImageSet 
     from selfsort.errors import DataError
 
     if job["test_source"]:
-        return _load(job["test_source"], job, size)
+        test = _load(job["test_source"], job, size)
+        if test.truth is None:
+            raise DataError(f"{test.source}: has no truth to score with; --folder-truth takes it from sub-folders.")
+        return test
     name, _, split = images.source.partition(":")
     if name not in DATASETS or split != "train":
         return None
@@ -457,7 +466,7 @@ def _model_and_images(run: Path, source: str, options: dict[str, Any]) -> tuple[
     from selfsort.estimator import SelfSort
 
     sorter = SelfSort.load(run)
-    return sorter, _load(source, options, sorter.preparation_.size)
+    return sorter, _load(source, options, sorter.refinement_preparation_.size)
 
 
 def _load_truth(truth: str, data_dir: Path | None) -> dict[str, str]:
@@ -496,4 +505,11 @@ def _copy_files(images: "ImageSet", labels: Any, target: Path) -> None:
 
 
 def _base_name(source: str) -> str:
-    return Path(source).resolve().stem if Path(source).exists() else source.replace(":", "-")
+    path = Path(source).resolve()
+    return path.name if path.is_dir() else path.stem if path.exists() else source.replace(":", "-")
+
+
+def _new_file(name: str) -> Path:
+    if Path(name).exists():
+        raise SelfsortError(f"{name}: exists already; choose another file with --out.")
+    return Path(name)

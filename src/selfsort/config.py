@@ -219,7 +219,10 @@ class Config:
                 if not isinstance(value, Mapping) or (unknown := sorted(set(value) - known)):
                     stray = f"{name}.{unknown[0]}" if isinstance(value, Mapping) else name
                     raise ConfigError(f"{stray!r} is not a setting; `selfsort config` lists them all.")
-                parts[name] = type(default)(**value)
+                try:
+                    parts[name] = type(default)(**value)
+                except ConfigError as error:  # a part may stand in two places
+                    raise ConfigError(str(error).replace(_part_name(type(default)), name, 1)) from error
             elif isinstance(default, str):
                 if not isinstance(value, str):
                     raise ConfigError(f"{name}={value!r} should be of type str.")

@@ -11,13 +11,13 @@ def diagnose(sorter: SelfSort) -> list[str]:
     found = []
     n_parents = sorter.network_.head.nodes[0]
     trained = [record.terms for record in sorter.history_ if record.stage == "training"]
-    if (reached := trained[-1]["pseudo_accuracy"]) < 2 / n_parents:
+    if (reached := trained[-1]["pseudo_accuracy"]) < 1 / n_parents + 0.15 * (1 - 1 / n_parents):
         found.append(
             f"the network names the right transformation for only {reached:.0%} of the images (chance: {1 / n_parents:.0%}), "
             "so it has learned little; train longer (--epochs), or use --transforms that change how these images look."
         )
     active = sorter.label_free_scores_.active_duplicates
-    if active is not None and active < 2:
+    if active is not None and active < min(2, sorter.network_.head.nodes[1]):
         found.append(
             "all images share one duplicate (collapse); raise objective.balance_weight or lower objective.affinity_weight."
         )

@@ -33,6 +33,8 @@ from selfsort.transforms import ImageFunction, TransformSet, build_transforms, g
 StageHook = Callable[[str, int, int], None]
 MODEL_FILE = "model.safetensors"
 MIN_SIZE = 8
+OWN = "own:"
+"""How the configuration names transformations that were given as functions."""
 
 
 class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -95,7 +97,9 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """Train on images (an array, a tensor or an `ImageSet`) and cluster them; `y` is ignored."""
         images = self._images(X, reset=True)
         self.config_ = self._config(images)
-        self.transforms_ = self._transforms()
+        self.transforms_: TransformSet | None = self._transforms()
+        if isinstance(self.random_state, int | np.integer) and self.random_state < 0:
+            raise ConfigError(f"random_state={self.random_state} should be >= 0.")
         self.seed_ = (
             int(self.random_state)
             if isinstance(self.random_state, int | np.integer)
@@ -153,8 +157,10 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     def represent(self, X: Any) -> Representation:
         """F and Z of each image."""
+        check_is_fitted(self, "network_")
         images = self._images(X)
-        return extract(self.network_, images, preparation=self.preparation_, on_batch=self._stage("computing features"))
+        preparation = self.preparation_.for_images(images)
+        return extract(self.network_, images, preparation=preparation, on_batch=self._stage("computing features"))
 
     def cluster_anew(self, X: Any) -> NDArray[np.int64]:
         """Clusters fitted on these images alone with the network as it is (the paper's protocol for a test set)."""
@@ -171,11 +177,13 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             found = _Sorter(len(centres.centres), centres=centres)
             labels = centres.assign(points).labels
         else:
+            if self.transforms_ is None:
+                raise ConfigError(f"transforms={self.config_.transforms!r} are not in the model file; clustering needs them.")
             agreement = agree(
                 self.network_,
                 images,
                 None if self.n_clusters == "auto" else int(self.n_clusters),
-                preparation=self.preparation_,
+                preparation=self.preparation_.for_images(images),
                 transforms=self.transforms_,
                 config=self.config_,
                 seed=self.seed_,
@@ -187,7 +195,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         refinement = self.config_.refinement
         if not refinement.rounds:
             return found
-        preparation = self._classifier_preparation(found)
+        preparation = self._classifier_preparation(found).for_images(images)
         common: dict[str, Any] = {
             "n_clusters": found.n_clusters,
             "preparation": preparation,
@@ -211,7 +219,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             probable = probabilities(
                 sorter.classifier,
                 images,
-                preparation=self._classifier_preparation(sorter),
+                preparation=self._classifier_preparation(sorter).for_images(images),
                 both_signs=self.config_.refinement_jitter.invert,
                 on_batch=self._stage("assigning"),
             )
@@ -260,6 +268,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             self.config_, self.seed_, self.n_clusters_ = Config.from_dict(values["config"]), values["seed"], n_clusters
             if values["n_features_in"] is not None:
                 self.n_features_in_ = values["n_features_in"]
+            is_own = self.config_.transforms.startswith(OWN)
+            self.transforms_ = None if is_own else get_transforms(self.config_.transforms)
             self.preparation_ = Preparation(**values["preparation"])
             self.refinement_preparation_ = replace(self.preparation_, size=values["refinement_size"])
             self.network_ = self._build_network(values["n_parents"])
@@ -309,7 +319,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             changes |= {"training.epochs": self.epochs, "training.min_steps": 0}
         if self.transforms is not None:
             is_name = isinstance(self.transforms, str)
-            changes["transforms"] = self.transforms if is_name else f"own: {', '.join(self.transforms)}"
+            changes["transforms"] = self.transforms if is_name else f"{OWN} {', '.join(self.transforms)}"
         config = get_recipe(self.recipe, channels=images.pixels.shape[1]).replace(changes)
         if config.clustering.method == "agreement" and not config.refinement.rounds:
             raise ConfigError("clustering.method='agreement' labels no new images by itself; it needs refinement.rounds >= 1.")

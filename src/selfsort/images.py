@@ -5,6 +5,7 @@ import os
 import threading
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -58,6 +59,11 @@ class ImageSet:
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    def fingerprint(self) -> int:
+        """A checksum of a few images spread over the set, to tell it from another one of the same shape."""
+        rows = np.linspace(0, len(self) - 1, min(len(self), 64)).astype(int)
+        return zlib.crc32(np.ascontiguousarray(self.pixels[rows]).tobytes())
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "ImageSet":
         """The images of these rows only."""
@@ -131,7 +137,7 @@ def chunks(pixels: NDArray[Any], size: int = 4096) -> Iterator[NDArray[Any]]:
 
 
 def load_images(
-    path: Path,
+    path: Path | str,
     *,
     size: int | None = None,
     truth_from_folders: bool = False,
@@ -142,6 +148,7 @@ def load_images(
 
     With `truth_from_folders` the name of the first sub-folder is each image's truth. `on_file(done, total)` tells progress.
     """
+    path = Path(path)
     if path.is_dir():
         return _load_folder(path, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file)
     if not path.exists():

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from selfsort.checkpoint import load_checkpoint, save_checkpoint
-from selfsort.errors import ModelFileError, TrainingError, TrainingStopped
+from selfsort.errors import TrainingError, TrainingStopped
 
 CHECKPOINT_SECONDS = 120.0
 """How often a checkpoint is written."""
@@ -97,8 +97,7 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
     history: list[EpochRecord] = []
     start, sums = 0, torch.zeros(0, dtype=torch.float64)
     if checkpoint and checkpoint.exists():
-        progress = load_checkpoint(checkpoint, task.module, task.optimizer, task.generator)
-        _check_same_job(checkpoint, progress["job"], task.job)
+        progress = load_checkpoint(checkpoint, task.module, task.optimizer, task.generator, task.job)
         history = [EpochRecord(**record) for record in progress["history"]]
         start, sums = progress["step"], torch.tensor(progress["sums"], dtype=torch.float64)
 
@@ -143,12 +142,6 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
         start = 0
     save(0)
     return history
-
-
-def _check_same_job(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise ModelFileError(f"{path}: belongs to a run with another {name}; resume with the same one, or remove the file.")
 
 
 class _Clock:

@@ -11,13 +11,18 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 def prepare_process(threads: int | None = None) -> int:
-    """Use so many threads (default: the CPUs this process may run on) and keep freed memory; returns the threads."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(threads or available)
+    """Use so many threads and keep freed memory; returns the threads.
+
+    The default is OMP_NUM_THREADS if it is set, else the CPUs that this process may run on.
+    """
+    if threads is None and not os.environ.get("OMP_NUM_THREADS"):  # which torch has obeyed already
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads is not None:
+        torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     if sys.platform == "linux":
         _keep_memory()
-    return threads or available
+    return torch.get_num_threads()
 
 
 def _keep_memory() -> None:

@@ -1,6 +1,6 @@
 """Pixels as they came to what the network sees: scaled, square, resized, normalised."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from selfsort.images import ImageSet
 from selfsort.shapes import Images
 
 BORDER_SAMPLE = 5000
+
+USUAL_TOPS = (1.0, 255.0, 65535.0)
+"""What white usually is, where black is 0."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Preparation:
     high: float
     normalise: str
     border: float = 0.0
+
+    def for_images(self, images: ImageSet) -> "Preparation":
+        """The same for images whose pixels have another of the usual ranges, such as bytes instead of [0, 1]."""
+        is_usual = self.low == images.low == 0 and self.high in USUAL_TOPS and images.high in USUAL_TOPS
+        return replace(self, high=images.high) if is_usual else self
 
     def __call__(self, pixels: NDArray[Any]) -> Images:
         """(batch, channel, height, width) numbers to (batch, `channels`, `size`, `size`) floats."""

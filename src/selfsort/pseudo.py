@@ -1,5 +1,6 @@
 """Images, transformations and a generator to pseudo-labelled batches, drawn anew every epoch."""
 
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -34,9 +35,10 @@ def n_batches(n_samples: int, config: TrainingConfig) -> int:
     return max(-(-n_samples // config.batch_size), min(config.min_batches, n_samples // MIN_BATCH), 1)
 
 
-def derive_generator(*key: int) -> torch.Generator:
-    """A generator for one purpose, such as (seed, epoch): it can be had without those before it."""
-    state = np.random.SeedSequence(key).generate_state(1, np.uint64)
+def derive_generator(purpose: str, seed: int, *numbers: int) -> torch.Generator:
+    """A generator of its own for one purpose and, say, one epoch and step: it can be had without those before it."""
+    key = zlib.crc32(purpose.encode()), *numbers
+    state = np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 
 
@@ -52,13 +54,13 @@ def pseudo_batches(
     start: int = 0,
 ) -> Iterator[PseudoBatch]:
     """One epoch: every image once, in random order, jittered, under one random transformation; from batch `start` on."""
-    generator = derive_generator(seed, epoch)
+    generator = derive_generator("order", seed, epoch)
     order = torch.randperm(len(images), generator=generator)
     parents = torch.randint(len(transforms), (len(images),), generator=generator)
     count = n_batches(len(images), config)
     for step, (rows, batch_parents) in enumerate(zip(order.tensor_split(count), parents.tensor_split(count), strict=True)):
         if step >= start:
-            generator = derive_generator(seed, epoch, step)
+            generator = derive_generator("jitter", seed, epoch, step)
             prepared = jitter(preparation(images.pixels[rows.numpy()]), jitter_config, generator)
             transformed = transforms.apply(prepared, batch_parents)
             yield PseudoBatch(swap_context(transformed, jitter_config.context, generator), batch_parents)

@@ -77,7 +77,7 @@ def recluster(
     n_images = 0
 
     def look(classifier: Classifier, images: ImageSet, config: JitterConfig, *key: int) -> Look:
-        return _look(classifier, images, config, preparation=preparation, generator=derive_generator(seed, *key))
+        return _look(classifier, images, config, preparation=preparation, generator=derive_generator("look", seed, *key))
 
     def learn(step: int, images: ImageSet, labels: NDArray[np.int64], n_clusters: int, start: dict[str, Tensor]) -> Classifier:
         """Labels (-1: none) are held; in the last step the classifier labels all images itself, anew in each epoch."""
@@ -140,7 +140,7 @@ def _student(
     key: tuple[int, int],
 ) -> Student:
     """A student that starts from these weights (without those of a head: from a new one) and remembers what it believes."""
-    network, generator = replace(config.network, dropout_1=0.0, dropout_2=0.0), derive_generator(*key)
+    network, generator = replace(config.network, dropout_1=0.0, dropout_2=0.0), derive_generator("student", *key)
     shape = {"channels": preparation.channels, "size": preparation.size, "n_clusters": n_clusters}
     classifier, average = (build_classifier(network, **shape, generator=generator) for _ in range(2))
     classifier.load_state_dict(start, strict=False)

@@ -112,7 +112,7 @@ def refine(
 ) -> tuple[Classifier, list[EpochRecord]]:
     """A classifier that was trained on `labels` (-1: none yet) and, from the second round on, on its own predictions."""
     settings = config.refinement
-    generator = derive_generator(seed, 0, 0)
+    generator = derive_generator("classifier", seed)
     shape = {"channels": preparation.channels, "size": preparation.size, "n_clusters": n_clusters}
     classifier, average = (build_classifier(settings, **shape, generator=generator) for _ in range(2))
     student = Student(classifier, average, torch.tensor(labels))  # a copy of the labels: each round writes its own
@@ -161,11 +161,11 @@ def student_task(
 
     def batches(epoch: int, start: int) -> Iterator[LabelledBatch]:
         rows = select(epoch, start == 0)
-        order = _endless_order(len(rows), n_steps * batch_size, derive_generator(*key, 1, epoch))
+        order = _endless_order(len(rows), n_steps * batch_size, derive_generator("lesson order", *key, epoch))
         student.classifier.train()
         for step in range(start, n_steps):
             chosen = rows[order[step * batch_size : (step + 1) * batch_size]]
-            draw = derive_generator(*key, 2, epoch, step)
+            draw = derive_generator("lesson jitter", *key, epoch, step)
             jittered = jitter(preparation(images.pixels[chosen.numpy()]), config.refinement_jitter, draw)
             yield LabelledBatch(swap_context(jittered, config.refinement_jitter.context, draw), student.labels[chosen])
 
@@ -185,7 +185,7 @@ def student_task(
         batches=batches,
         loss=loss,
         learning_rate=partial(one_cycle, learning_rate),
-        job={"config": config.to_dict(), "seed": key[0], "shape": list(images.pixels.shape), "n_clusters": n_clusters},
+        job={"config": config.to_dict(), "seed": key[0], "images": [len(images), images.fingerprint()], "n_clusters": n_clusters},
         after_step=student.follow,
     )
 
@@ -196,7 +196,7 @@ def calibrate(classifier: Classifier, images: ImageSet, *, preparation: Preparat
     That share stands in for the accuracy, which nobody knows without truth.
     """
     sample = images.take(np.random.default_rng(seed).permutation(len(images))[:CALIBRATION_SAMPLE])
-    generator = derive_generator(seed, 3)
+    generator = derive_generator("calibration", seed)
     logits, kept = [], []
     with torch.inference_mode():
         for start in range(0, len(sample), BATCH):

@@ -71,7 +71,7 @@ def extract_views(
     network.eval()
     for view, transform in enumerate(transforms):
         latent = np.empty((len(images), network.head.linear.in_features), dtype=np.float32)
-        generator = derive_generator(seed, view)
+        generator = derive_generator("view", seed, view)
         with torch.inference_mode():
             for start in range(0, len(images), BATCH):
                 rows = slice(start, start + BATCH)

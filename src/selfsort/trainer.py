@@ -61,7 +61,8 @@ def train(
         batches=batches,
         loss=loss,
         learning_rate=partial(learning_rate, settings),
-        job={part: config.to_dict()[part] for part in PARTS} | {"seed": seed, "shape": list(images.pixels.shape)},
+        job={part: config.to_dict()[part] for part in PARTS}
+        | {"seed": seed, "images": [*images.pixels.shape, images.fingerprint()]},
     )
     history = run_loop(task, on_progress=on_progress, checkpoint=checkpoint)
     network.eval()

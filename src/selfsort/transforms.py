@@ -46,7 +46,8 @@ class TransformSet:
         transformed = torch.empty_like(images)
         for parent, transform in enumerate(self.transforms):
             rows = (parents == parent).nonzero()[:, 0]
-            transformed[rows] = transform.apply(images[rows])
+            if len(rows):
+                transformed[rows] = transform.apply(images[rows])
         return transformed
 
 
