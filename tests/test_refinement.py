@@ -24,6 +24,7 @@ TINY: dict[str, Any] = {
     "training.epochs": 1,
     "refinement.steps": 4,
     "refinement.width": 4,
+    "recluster.factor": 0,
 }
 
 
