@@ -3,7 +3,7 @@
 from selfsort.estimator import SelfSort
 
 CLEAR_GAP = 1.2
-"""A spectrum whose largest gap is less than so many times the next one does not show how many clusters there are."""
+"""A spectrum whose largest step is less than so many times the next one does not show how many clusters there are."""
 
 
 def diagnose(sorter: SelfSort) -> list[str]:
@@ -37,7 +37,7 @@ def diagnose(sorter: SelfSort) -> list[str]:
         count = sorter.agreement_.cluster_count
         if count.clarity < CLEAR_GAP:
             found.append(
-                f"the views' graph has no clear gap (the largest is {count.clarity:.2f} times the next), so the number of "
+                f"the views' graph has no clear gap (the largest step is {count.clarity:.2f} times the next), so the number of "
                 "clusters is uncertain; look at clusters.png and choose -k yourself, or train longer (--epochs)."
             )
         elif count.n_clusters != sorter.n_clusters_:

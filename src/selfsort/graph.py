@@ -15,6 +15,9 @@ from scipy.sparse.linalg import eigsh
 from sklearn.utils.extmath import randomized_svd
 
 PCA_SAMPLE = 4000
+SMALLEST_DISTANCE = 1e-6
+"""Eigenvalues nearer to 1 than this are 1: separate components of the graph."""
+
 CHUNK = 512
 
 
@@ -26,7 +29,7 @@ class Spectrum(NamedTuple):
 
 
 class ClusterCount(NamedTuple):
-    """How many clusters the spectrum shows, and how clear that is: the largest gap over the second largest."""
+    """How many clusters the spectrum shows, and how clear that is: the largest factor over the second largest."""
 
     n_clusters: int
     clarity: float
@@ -87,13 +90,14 @@ def embedding(found: Spectrum, n_clusters: int) -> NDArray[np.float32]:
 
 
 def count_clusters(values: Sequence[float] | NDArray[np.float64]) -> ClusterCount:
-    """The number of clusters before the largest gap of the spectrum, at least 2.
+    """The number of clusters, at least 2, after which the distance of the eigenvalues from 1 grows by the largest factor.
 
     >>> count_clusters([1, 0.99, 0.98, 0.6, 0.55, 0.5])
-    ClusterCount(n_clusters=3, clarity=7.6)
+    ClusterCount(n_clusters=3, clarity=10.0)
     """
-    gaps = -np.diff(np.asarray(values, dtype=float))[1:]
-    if len(gaps) == 0:
+    distances = np.maximum(1 - np.asarray(values, dtype=float), SMALLEST_DISTANCE)
+    factors = distances[2:] / distances[1:-1]
+    if len(factors) == 0:
         return ClusterCount(min(2, len(values)), 1.0)
-    second, first = np.sort(gaps)[-2:] if len(gaps) > 1 else (0.0, gaps[0])
-    return ClusterCount(int(gaps.argmax()) + 2, round(float(first / max(second, 1e-12)), 3))
+    second, first = np.sort(factors)[-2:] if len(factors) > 1 else (1.0, factors[0])
+    return ClusterCount(int(factors.argmax()) + 2, round(float(first / second), 3))
