@@ -25,8 +25,9 @@ types: .venv/ready
 architecture: .venv/ready
 	$(BIN)/lint-imports
 
+# One test process per core with one thread each: threads of several torch processes would wait for each other.
 test: .venv/ready            ## the fast suite, under 3 minutes
-	$(BIN)/pytest -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n auto --dist worksteal
 
 slow: .venv/ready            ## the tests that take minutes
 	$(BIN)/pytest -m slow
