@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from selfsort.config import Config
     from selfsort.datasets import load_dataset, load_source
-    from selfsort.errors import ConfigError, DataError, ModelFileError, SelfsortError, TrainingError
+    from selfsort.errors import ConfigError, DataError, ModelFileError, SelfsortError, TrainingError, TrainingStopped
     from selfsort.estimator import SelfSort
     from selfsort.images import ImageSet, load_images
     from selfsort.metrics import score
@@ -25,6 +25,7 @@ __all__ = [
     "SelfSort",
     "SelfsortError",
     "TrainingError",
+    "TrainingStopped",
     "build_transforms",
     "load_dataset",
     "load_images",
@@ -36,7 +37,7 @@ __all__ = [
 _HOMES = {
     "config": ["Config"],
     "datasets": ["load_dataset", "load_source"],
-    "errors": ["ConfigError", "DataError", "ModelFileError", "SelfsortError", "TrainingError"],
+    "errors": ["ConfigError", "DataError", "ModelFileError", "SelfsortError", "TrainingError", "TrainingStopped"],
     "estimator": ["SelfSort"],
     "images": ["ImageSet", "load_images"],
     "metrics": ["score"],

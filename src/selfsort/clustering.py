@@ -16,7 +16,10 @@ from selfsort.images import chunks
 
 
 class Assignment(NamedTuple):
-    """A cluster for each image and how clear it is: 1 − nearest/second nearest centre, 0 on the border."""
+    """A cluster for each image and how clear it is, 0 to 1.
+
+    With k-means: 1 − nearest/second nearest centre, 0 on the border; with a classifier: its calibrated probability.
+    """
 
     labels: NDArray[np.int64]
     confidence: NDArray[np.float32]

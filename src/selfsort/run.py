@@ -32,7 +32,10 @@ class Assignments:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything about a finished run except the weights; `scores` holds a table per protocol."""
+    """Everything about a finished run except the weights; `scores` holds a table per protocol.
+
+    `seconds` are those of the process that finished it, without what ran before a resume.
+    """
 
     source: str
     recipe: str
