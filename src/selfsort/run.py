@@ -34,6 +34,7 @@ class Assignments:
 class Run:
     """Everything about a finished run except the weights; `scores` holds a table per protocol.
 
+    `reading` says how the images can be read again: source, data_dir, size, folder_truth, skip_broken.
     `seconds` are those of the process that finished it, without what ran before a resume.
     """
 
@@ -54,6 +55,7 @@ class Run:
     skipped: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
 
 
 def current_versions() -> dict[str, str]:
