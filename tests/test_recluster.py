@@ -100,8 +100,7 @@ def test_what_smoothing_spread_is_taken_off() -> None:
     for view in range(2):
         told = np.eye(4)[np.where((truth == 3) & (np.arange(186) % 3 == view), 0, truth)]  # the small one is confused with 0
         views.append((0.6 * told + 0.4 / 4).astype(np.float32))
-    config = ReclusterConfig(share=1.0, junk=0.0)
-    merged = merge_views(views, 3, config, smoothing=0.4)
+    merged = merge_views(views, 3, smoothing=0.4)
     assert partition(merged) == partition(np.where(truth == 3, 0, truth))
 
 
@@ -113,8 +112,6 @@ def test_the_coherent_part_leaves_out_junk_and_the_least_confident() -> None:
     views = [probable.astype(np.float32)] * 2
     assert coherent_part(views, ReclusterConfig(share=0.9, junk=0.85)).tolist() == [*range(9), *range(10, 15)]
     assert coherent_part(views, ReclusterConfig(share=1.0, junk=0.5)).tolist() == list(range(20))
-    merged = merge_views(views, 2, ReclusterConfig(share=0.9, junk=0.85), smoothing=0.0)
-    assert merged.tolist() == [0] * 9 + [-1] + [1] * 5 + [-1] * 5
 
 
 def test_at_least_one_image_of_each_cluster_is_chosen() -> None:

@@ -151,7 +151,7 @@ class ReclusterConfig(Part):
 
     factor: int = setting(0, "so many times the clusters asked for are found first; 0: never, the graph is cut as asked", low=0)
     min_steps: int = setting(
-        300, "more images, repeated, for each of the four learnings if they would not fill so many steps", low=1
+        200, "more images, repeated, for each of the four learnings if they would not fill so many steps", low=1
     )
     batch_size: int = setting(128, "images per step while clusters are learned", low=2, high=1_000_000)
     final_batch_size: int = setting(256, "images per step of the last learning, from all images", low=2, high=1_000_000)

@@ -2,7 +2,7 @@
 
 Where classes have several looks and some images show no class clearly, a graph that is cut into k clusters joins classes and
 keeps a cluster for the unclear images. Twice as many clusters are purer. A classifier learns them, the coherent part of the
-images is clustered anew in its latent layer, and clusters that strong jitter confuses are merged until k are left. From these
+images is clustered anew in its latent layer, and clusters that jitter confuses are merged until k are left. From these
 the classifier teaches itself all images, the clearest ones first.
 """
 
@@ -124,8 +124,10 @@ def recluster(
     labels[kept] = _cluster_latents(latents, n_over, config=config.clustering, seed=seed)
 
     classifier = learn(1, sample, labels, n_over, classifier.encoder.state_dict(prefix="encoder."))
-    strong = [look(classifier, sample, config.refinement_jitter, KEY, 5, view).probable for view in views]
-    labels = merge_views(strong, n_clusters, settings, smoothing=config.refinement.label_smoothing)
+    kept = coherent_part([look(classifier, sample, config.refinement_jitter, KEY, 5, view).probable for view in views], settings)
+    seen = [look(classifier, sample.take(kept), weak, KEY, 6, view).probable for view in views]
+    labels = np.full(len(sample), -1)
+    labels[kept] = merge_views(seen, n_clusters, smoothing=config.refinement.label_smoothing)
 
     classifier = learn(2, sample, labels, n_clusters, classifier.encoder.state_dict(prefix="encoder."))
     classifier = learn(LAST_STEP, images, np.zeros(len(images), dtype=np.int64), n_clusters, classifier.state_dict())
@@ -205,20 +207,18 @@ def coherent_part(views: Sequence[Probable], config: ReclusterConfig) -> NDArray
     return np.flatnonzero(most_confident(labels, confidence, config.share) & clear[labels])
 
 
-def merge_views(views: Sequence[Probable], n_clusters: int, config: ReclusterConfig, *, smoothing: float) -> NDArray[np.int64]:
-    """Labels of `n_clusters` clusters from the probabilities of more in several views of the images; -1: unclear.
+def merge_views(views: Sequence[Probable], n_clusters: int, *, smoothing: float) -> NDArray[np.int64]:
+    """Labels of `n_clusters` clusters from the probabilities of more in several views of the images.
 
     The share of every label that smoothing spread over all clusters says nothing about two of them, so it is taken off.
     """
-    kept = coherent_part(views, config)
-    clear = np.stack(views)[:, kept].astype(np.float64)
-    over = clear.sum(axis=0).argmax(axis=1)
-    clear = np.maximum(clear - smoothing / clear.shape[2], 0)
-    clear /= np.maximum(clear.sum(axis=2, keepdims=True), 1e-300)
-    total = clear.sum(axis=0)
-    joint = total.T @ total - sum(view.T @ view for view in clear)  # of all pairs of different views
-    labels = np.full(len(views[0]), -1)
-    labels[kept] = merge(joint / joint.sum(), n_clusters, present=np.unique(over).tolist())[over]
+    probable = np.stack(views).astype(np.float64)
+    over = probable.sum(axis=0).argmax(axis=1)
+    probable = np.maximum(probable - smoothing / probable.shape[2], 0)
+    probable /= np.maximum(probable.sum(axis=2, keepdims=True), 1e-300)
+    total = probable.sum(axis=0)
+    joint = total.T @ total - sum(view.T @ view for view in probable)  # of all pairs of different views
+    labels: NDArray[np.int64] = merge(joint / joint.sum(), n_clusters, present=np.unique(over).tolist())[over]
     return labels
 
 
