@@ -28,7 +28,7 @@ from selfsort.console import print_scores, progress_bars
 from selfsort.errors import TrainingStopped
 from selfsort.metrics import Scores
 
-FILES = ["assignments.csv", "clusters.png", "model.safetensors", "run.json"]
+FILES = ["assignments.csv", "clusters.png", "map.npz", "model.safetensors", "report.html", "run.json"]
 TINY = ["--recipe", "paper", "--threads", "1", "--epochs", "1"]
 for setting in ("network.width=4", "network.latent_width=32", "network.n_duplicates=4", "clustering.n_init=1"):
     TINY += ["--set", setting]
@@ -100,7 +100,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Finished runs
 
 
-def test_fit_writes_four_files_and_prints_scores_and_paths(tmp_path: Path) -> None:
+def test_fit_writes_its_files_and_prints_scores_and_paths(tmp_path: Path) -> None:
     with spawn("fit", "digits", *TINY, cwd=tmp_path) as process:
         output, errors = process.communicate()
     assert process.returncode == 0, errors
@@ -123,9 +123,10 @@ def test_fit_writes_four_files_and_prints_scores_and_paths(tmp_path: Path) -> No
 
 def test_json_and_the_same_seed_the_same_files(digits_run: Path, tmp_path: Path) -> None:
     report = json.loads(succeed("fit", "digits", *TINY, "--out", tmp_path / "again", "--json"))
-    assert report["written"] == [str(tmp_path / "again" / file) for file in ("model.safetensors", "run.json", *FILES[:2])]
+    order = ("model.safetensors", "run.json", "assignments.csv", "clusters.png", "report.html", "map.npz")
+    assert report["written"] == [str(tmp_path / "again" / file) for file in order]
     assert set(report["scores"]["digits:full, clusters fitted on these images"]) == {"accuracy", "purity", "nmi", "ari"}
-    for file in ("assignments.csv", "clusters.png", "model.safetensors"):
+    for file in ("assignments.csv", "clusters.png", "model.safetensors", "map.npz"):
         assert (digits_run / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
     other = tmp_path / "other"
     succeed("fit", "digits", *TINY, "--out", other, "--seed", 1)
@@ -269,6 +270,7 @@ def test_ctrl_c_after_training_stops_as_well() -> None:
         (["predict", "nowhere", "digits", "--copy-to", "x"], "--copy-to needs a SOURCE that is a folder"),
         (["predict", "nowhere", ".", "--copy-to", "."], "is not empty; choose a new folder"),
         (["embed", "nowhere", "digits"], "nowhere/model.safetensors: no such file"),
+        (["report", "nowhere"], "nowhere/run.json: no such file; is this the folder that `selfsort fit` wrote?"),
         (["score", "nowhere"], "nowhere: no such file."),
         (["config", "soup"], "recipe='soup' should be one of: paper"),
         (["sort"], "No such command 'sort'."),
@@ -349,7 +351,7 @@ def test_help_is_fast_and_imports_neither_torch_nor_numpy(tmp_path: Path) -> Non
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(5)) < 0.3
-    code = "import sys, selfsort.cli; print({'torch', 'numpy', 'PIL', 'rich', 'sklearn'} & set(sys.modules))"
+    code = "import sys, selfsort.cli; print({'torch', 'numpy', 'PIL', 'rich', 'sklearn', 'jinja2'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

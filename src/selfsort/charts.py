@@ -132,8 +132,10 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
     >>> nice_ticks(0, 2.3)
     [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
     """
-    span = max(high - low, abs(high) * 1e-6, 1e-12)
+    if high - low <= 1e-6 * abs(high):  # one value only
+        high = low + (abs(low) or 1.0)
+    span = high - low
     power = 10.0 ** math.floor(math.log10(span / count))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * count >= span)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]
+    return [float(f"{number * step:.10g}") for number in range(first, max(last, first + 1) + 1)]

@@ -40,9 +40,7 @@ def sample_rows(n_samples: int, n_points: int, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).permutation(n_samples)[: min(n_points, MAX_POINTS)]).astype(np.int64)
 
 
-def project(
-    latent: NDArray[np.float32], *, seed: int, on_step: Callable[[int, int], None] | None = None
-) -> NDArray[np.float32]:
+def project(latent: NDArray[np.float32], *, seed: int, on_step: Callable[[int, int], None] | None = None) -> NDArray[np.float32]:
     """Points (images × 2) of t-SNE (perplexity 30, 350 steps) after PCA to 50 components; the same seed gives the same map."""
     components = _principal_components(latent, seed)
     if len(latent) < FEWEST or not components.any():
@@ -99,7 +97,7 @@ def save_projection(folder: Path, projection: Projection, assignments: Assignmen
 def load_projection(folder: Path, assignments: Assignments) -> Projection | None:
     """Read what `save_projection` wrote; none if there is none of this very run."""
     try:
-        with np.load(folder / MAP_FILE, allow_pickle=False) as content:
+        with open(folder / MAP_FILE, "rb") as file, np.load(file, allow_pickle=False) as content:
             found = Projection(content["rows"], content["points"])
             is_ours = int(content["run"]) == _fingerprint(assignments)
     except Exception:  # not there or damaged, in the many ways of zip files; it can be computed again

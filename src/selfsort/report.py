@@ -19,9 +19,9 @@ from selfsort.projection import Projection
 from selfsort.run import Assignments, Run
 from selfsort.thumbnails import data_uri, sharp_picture, sprite_sheets
 
-N_COLOURS, N_SHAPES = 8, 3
+N_COLOURS, N_SHAPES = 10, 3
 MAX_CLUSTERS, MANY_CLUSTERS, MAX_TABLE = 256, 40, 40
-N_TYPICAL, N_BORDERLINE = 12, 6
+N_TYPICAL, N_BORDERLINE = 14, 7
 SHOWN_SIDE = 56
 MAP_SIDE = 1000
 SPRITE_BYTES = 6_000_000
@@ -78,7 +78,7 @@ def render_report(
             on_step(done, len(numbers))
     history = [record for record in run.history if {"stage", "epoch", "terms"} <= record.keys()]
     style, script = _static("report.css"), _static("report.js")
-    return _template().render(
+    page: str = _template().render(
         run=run,
         clusters=clusters,
         has_file_names=not all(name.isdecimal() for name in assignments.names),
@@ -98,6 +98,7 @@ def render_report(
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+    return page
 
 
 def shown(name: str) -> str:
@@ -106,9 +107,7 @@ def shown(name: str) -> str:
     >>> shown("line\nbreak, caf\udce9")
     'line\\nbreak, caf\\xe9'
     """
-    visible = "".join(
-        letter if letter.isprintable() else _escaped(letter) for letter in name
-    )
+    visible = "".join(letter if letter.isprintable() else _escaped(letter) for letter in name)
     if len(visible) <= LONGEST_NAME:
         return visible
     return f"{visible[: LONGEST_NAME // 3]}…{visible[-(LONGEST_NAME - LONGEST_NAME // 3 - 1) :]}"
@@ -145,7 +144,7 @@ def _cluster(number: int, n_clusters: int, assignments: Assignments, images: Ima
     n_typical, n_borderline = (N_TYPICAL, N_BORDERLINE) if n_clusters <= MANY_CLUSTERS else (N_TYPICAL // 2, N_BORDERLINE // 2)
     typical, rest = clearest[:n_typical], clearest[n_typical:]
     truth = None
-    if assignments.truth is not None and (known := [name for row in members if (name := assignments.truth[row])]):
+    if assignments.truth is not None and (known := [name for row in members.tolist() if (name := assignments.truth[row])]):
         names, counts = np.unique(known, return_counts=True)
         truth = shown(str(names[counts.argmax()])), float(counts.max() / len(known))
     return Cluster(
@@ -168,13 +167,11 @@ def _picture(row: int, assignments: Assignments, images: ImageSet | None) -> Pic
     return Picture(data_uri(picture), side * max(1, round(SHOWN_SIDE / side)) if side < 64 else 64, name, confidence)
 
 
-def _map(
-    assignments: Assignments, images: ImageSet | None, projection: Projection, numbers: NDArray[np.int64]
-) -> dict[str, Any]:
+def _map(assignments: Assignments, images: ImageSet | None, projection: Projection, numbers: NDArray[np.int64]) -> dict[str, Any]:
     """The map twice: as SVG paths that need no script, and as numbers for the script."""
     rows, labels = projection.rows, assignments.labels[projection.rows]
     places = np.rint(projection.points * MAP_SIDE).astype(int)
-    clusters = []
+    clusters: list[dict[str, Any]] = []
     for number in numbers:
         own = places[labels == number]
         if len(own):
@@ -222,8 +219,8 @@ def _template() -> Any:
     environment = Environment(
         loader=PackageLoader("selfsort"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": lambda value: f"{100 * value:.1f} %", "shown": shown, "duration": _duration}
-    environment.globals |= {"colour": lambda number: number % N_COLOURS, "shape": lambda number: number // N_COLOURS % N_SHAPES}
+    environment.filters.update(percent=lambda value: f"{100 * value:.1f} %", shown=shown, duration=_duration)
+    environment.globals.update(colour=lambda number: number % N_COLOURS, shape=lambda number: number // N_COLOURS % N_SHAPES)
     return environment.get_template("report.html.j2")
 
 
