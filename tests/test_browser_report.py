@@ -295,7 +295,7 @@ def test_screenshot_for_the_readme(open_page: Opener) -> None:
     """docs/report.png shows the report of the run in SELFSORT_SCREENSHOTS."""
     file = Path(os.environ["SELFSORT_SCREENSHOTS"]).resolve() / "report.html"
     page = open_page(file)
-    page.set_viewport_size({"width": 1280, "height": 1500})
+    page.set_viewport_size({"width": 1280, "height": 1700})
     page.focus("#map")
     point_at_an_image(page)
     page.wait_for_timeout(500)

@@ -41,11 +41,11 @@ def test_rounds_of_a_stage_follow_each_other_and_terms_are_grouped() -> None:
     history += [{"stage": f"recluster-{round_}", "epoch": 1, "terms": {"loss": 1.0, "agreement": 0.5}} for round_ in (1, 2)]
     charts = training_charts(history)
     assert {stage: [chart.title for chart in found] for stage, found in charts.items()} == {
-        "training": ["Loss", "Shares", "Activity"],
-        "recluster": ["Loss", "Shares"],
+        "Pseudo-supervised training": ["Loss", "Shares", "Activity"],
+        "Reclustering": ["Loss", "Shares"],
     }
-    assert [line.name for line in charts["training"][1].lines] == ["pseudo accuracy", "affinity α", "balance β"]
-    assert len(charts["recluster"][0].lines[0].dots) == 2
+    assert [line.name for line in charts["Pseudo-supervised training"][1].lines] == ["pseudo accuracy", "affinity α", "balance β"]
+    assert len(charts["Reclustering"][0].lines[0].dots) == 2
     assert training_charts([]) == {}
 
 

@@ -111,7 +111,7 @@ def test_typical_and_borderline_images(images: ImageSet) -> None:
     assert [int(alt.split(",")[0]) for alt in alts] == [*members[:N_TYPICAL], *members[::-1][:N_BORDERLINE]]
     assert alts[0] == "0, confidence 1.00"
     assert all(str(picture["src"]).startswith("data:image/png;base64,") for picture in pictures)
-    assert f"{len(members)} images, {len(members) / 4:.1f} %; mostly “0” (100.0 %)" in page.text
+    assert f"{len(members)} images, {len(members) / 4:.1f} %; most often “0” (100.0 %)" in page.text
 
 
 def test_nothing_comes_from_elsewhere(images: ImageSet) -> None:

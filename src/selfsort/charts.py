@@ -24,6 +24,9 @@ TERM_NAMES = {
 }
 
 
+STAGE_NAMES = {"training": "Pseudo-supervised training", "recluster": "Reclustering"}
+
+
 class Tick(NamedTuple):
     """A place on an axis, in the chart's units, and its label."""
 
@@ -74,7 +77,7 @@ def training_charts(history: Sequence[Mapping[str, Any]]) -> dict[str, list[Char
             if values:
                 found.append(line_chart(title, values, x_label="epoch", bounds=(0, 1) if title == "Shares" else None))
         if found:
-            charts[stage] = found
+            charts[STAGE_NAMES.get(stage, stage.capitalize())] = found
     return charts
 
 
@@ -113,8 +116,8 @@ def line_chart(
     for name, points in shown.items():
         places = [(across(x), up(y)) for x, y in points]
         path = "M" + "L".join(f"{x} {y}" for x, y in places) if places else ""
-        lines.append(Line(name, path, places if len(places) <= 60 else [], f"{points[-1][1]:.4g}" if points else "–"))
-    ends = ", ".join(f"{name} from {points[0][1]:.4g} to {points[-1][1]:.4g}" for name, points in shown.items() if points)
+        lines.append(Line(name, path, places if len(places) <= 60 else [], _brief(points[-1][1]) if points else "–"))
+    ends = ", ".join(f"{name} from {_brief(points[0][1])} to {_brief(points[-1][1])}" for name, points in shown.items() if points)
     return Chart(
         title=title,
         description=f"{title} over {x_label}: {ends}." + (f" Mark: {mark[1]}." if mark else ""),
@@ -124,6 +127,10 @@ def line_chart(
         lines=lines,
         mark=Tick(across(mark[0]), mark[1]) if mark else None,
     )
+
+
+def _brief(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:

@@ -16,7 +16,7 @@ SHARP_SIDE = 96
 
 COLUMNS = 32
 SHEET_STEPS = ((32, None), (32, 80), (32, 50), (24, 50), (16, 40), (16, 10))
-"""Side of a sprite and quality of its sheet (none: lossless), the best first; the first that fits the budget is taken."""
+"""Side of a sprite and quality of its sheet (none: lossless, for grey ones only); the first that fits the budget is taken."""
 
 
 class SpriteSheets(NamedTuple):
@@ -54,7 +54,7 @@ def sprite_sheets(images: ImageSet, rows: NDArray[np.integer[Any]], *, max_bytes
     largest = max(images.pixels.shape[2:])
     sheets: list[bytes] = []
     side = 0
-    for max_side, quality in SHEET_STEPS:
+    for max_side, quality in SHEET_STEPS if images.pixels.shape[1] < 3 else SHEET_STEPS[1:]:
         side, sheets = min(largest, max_side), []
         for start in range(0, len(rows), COLUMNS**2):
             sheets.append(_sheet(images, rows[start : start + COLUMNS**2], side, quality))
