@@ -183,13 +183,15 @@ def _map(assignments: Assignments, images: ImageSet | None, projection: Projecti
         "height": int(places[:, 1].max()) if len(places) else 0,
         "n_points": len(rows),
         "sheets": [base64.b64encode(sheet).decode() for sheet in sheets.sheets] if sheets else [],
+        "names": {
+            "names": [shown(assignments.names[row]) for row in rows],
+            "truth": [shown(assignments.truth[row]) for row in rows] if assignments.truth is not None else None,
+        },
         "data": {
             "centres": [[cluster["number"], cluster["x"] / MAP_SIDE, cluster["y"] / MAP_SIDE] for cluster in clusters],
             "points": _packed(projection.points * 65535, "<u2"),
             "labels": _packed(labels, "<u4"),
             "confidence": _packed(assignments.confidence[rows] * 10_000, "<u2"),
-            "names": [shown(assignments.names[row]) for row in rows],
-            "truth": [shown(assignments.truth[row]) for row in rows] if assignments.truth is not None else None,
             "side": sheets.side if sheets else 0,
             "columns": sheets.columns if sheets else 0,
         },

@@ -3,7 +3,7 @@
 (() => {
   const source = document.getElementById("map-data");
   const canvas = document.getElementById("map");
-  if (!source || !canvas.getContext) return;
+  if (!canvas.getContext) return;
   const data = JSON.parse(source.textContent);
   const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
   const points = new Uint16Array(bytes(data.points));
@@ -152,12 +152,12 @@
   const sheets = [];
   function drawSprite(index) {
     const perSheet = data.columns * data.columns, number = Math.floor(index / perSheet), cell = index % perSheet;
-    const text = document.getElementById(`sheet-${number}`);
-    tipPicture.hidden = !text;
-    if (!text) return;
-    if (!sheets[number]) {
+    const text = sheets[number] ? "" : late(`sheet-${number}`);
+    tipPicture.hidden = text === null;
+    if (text === null) return;
+    if (text) {
       sheets[number] = new Image();
-      sheets[number].src = `data:image/webp;base64,${text.textContent}`;
+      sheets[number].src = `data:image/webp;base64,${text}`;
     }
     const sheet = sheets[number];
     if (!sheet.complete) { sheet.onload = () => { if (current === index) drawSprite(index); }; return; }
@@ -174,15 +174,27 @@
     redraw();
     if (index < 0) return;
     drawSprite(index);
-    document.getElementById("tip-name").textContent = data.names[index];
+    document.getElementById("tip-name").textContent = wordsOf(index)[0];
     document.getElementById("tip-text").textContent = description(index);
     const x = across(index), y = down(index);
     tip.style.left = `${Math.max(0, x + 20 + tip.offsetWidth > width ? x - 20 - tip.offsetWidth : x + 20)}px`;
     tip.style.top = `${Math.min(Math.max(4, y - tip.offsetHeight / 2), height - tip.offsetHeight - 4)}px`;
   }
 
+  // Names and pictures stand at the end of the page, where they hold nothing up; answers null until one has arrived whole.
+  function late(id) {
+    const part = document.getElementById(id);
+    return part && (part.nextElementSibling || document.readyState !== "loading") ? part.textContent : null;
+  }
+
+  let words = null;
+  function wordsOf(index) {
+    words = words || JSON.parse(late("map-names"));
+    return words ? [words.names[index], words.truth ? words.truth[index] : ""] : ["", ""];
+  }
+
   function description(index) {
-    const truth = data.truth && data.truth[index] ? `\ntruth ${data.truth[index]}` : "";
+    const known = wordsOf(index)[1], truth = known ? `\ntruth ${known}` : "";
     return `cluster ${labels[index]}\nconfidence ${(confidence[index] / 10000).toFixed(2)}${truth}`;
   }
 
@@ -206,7 +218,7 @@
         const x = across(index), y = down(index);
         if (x < 0 || y < 0 || x > width || y > height) { left += width / 2 - x; top += height / 2 - y; }
         show(index);
-        status.textContent = `${data.names[index]}, ${description(index).replaceAll("\n", ", ")}`;
+        status.textContent = `${wordsOf(index)[0]}, ${description(index).replaceAll("\n", ", ")}`;
         return;
       }
     }
