@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from selfsort.images import as_image_set, load_images
-from selfsort.thumbnails import COLUMNS, SHARP_SIDE, as_picture, data_uri, sharp_picture, sprite_sheets
+from selfsort.thumbnails import COLUMNS, as_picture, data_uri, sharp_picture, sprite_sheets
 
 
 @pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (2, "L"), (3, "RGB"), (4, "RGB")])
@@ -24,13 +24,13 @@ def test_a_file_is_shown_sharper_than_the_network_saw_it(tmp_path: Path) -> None
     stripes = np.tile(np.array([0, 255], dtype=np.uint8), (200, 100))
     Image.fromarray(stripes.repeat(2, axis=1)[:, :200]).save(tmp_path / "a.png")
     images = load_images(tmp_path, size=8)
-    assert sharp_picture(images, 0).size == (SHARP_SIDE, SHARP_SIDE)
+    assert sharp_picture(images, 0, 96).size == (96, 96)
     (tmp_path / "a.png").unlink()
-    assert sharp_picture(images, 0).size == (8, 8)
+    assert sharp_picture(images, 0, 96).size == (8, 8)
 
 
 def test_large_arrays_are_reduced() -> None:
-    assert sharp_picture(as_image_set(np.zeros((1, 200, 300), dtype=np.uint8)), 0).size == (96, 64)
+    assert sharp_picture(as_image_set(np.zeros((1, 200, 300), dtype=np.uint8)), 0, 96).size == (96, 64)
 
 
 def test_every_sprite_is_where_it_should_be() -> None:

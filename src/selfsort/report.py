@@ -20,11 +20,14 @@ from selfsort.run import Assignments, Run
 from selfsort.thumbnails import data_uri, sharp_picture, sprite_sheets
 
 N_COLOURS, N_SHAPES = 10, 3
-MAX_CLUSTERS, MANY_CLUSTERS, MAX_TABLE = 256, 40, 40
+MAX_CLUSTERS, MAX_TABLE = 256, 40
 N_TYPICAL, N_BORDERLINE = 14, 7
-SHOWN_SIDE = 56
+MANY_CLUSTERS = 40
+"""From here on each cluster shows fewer and smaller pictures, so that the page stays small."""
+
+SHOWN_SIDE, SMALL_SIDE, SHARP_SIDE = 56, 64, 96
 MAP_SIDE = 1000
-SPRITE_BYTES = 6_000_000
+SPRITE_BYTES = 5_000_000
 LONGEST_NAME = 100
 
 
@@ -141,7 +144,9 @@ def confusion(assignments: Assignments, n_clusters: int) -> Confusion | None:
 def _cluster(number: int, n_clusters: int, assignments: Assignments, images: ImageSet | None) -> Cluster:
     members = np.flatnonzero(assignments.labels == number)
     clearest = members[np.argsort(-assignments.confidence[members], kind="stable")]
-    n_typical, n_borderline = (N_TYPICAL, N_BORDERLINE) if n_clusters <= MANY_CLUSTERS else (N_TYPICAL // 2, N_BORDERLINE // 2)
+    share = min(1.0, max(0.3, MANY_CLUSTERS / n_clusters))
+    n_typical, n_borderline = round(share * N_TYPICAL), round(share * N_BORDERLINE)
+    side = SHARP_SIDE if n_clusters <= MANY_CLUSTERS else SMALL_SIDE
     typical, rest = clearest[:n_typical], clearest[n_typical:]
     truth = None
     if assignments.truth is not None and (known := [name for row in members.tolist() if (name := assignments.truth[row])]):
@@ -153,16 +158,16 @@ def _cluster(number: int, n_clusters: int, assignments: Assignments, images: Ima
         share=len(members) / max(len(assignments.labels), 1),
         confidence=float(assignments.confidence[members].mean()) if len(members) else 0.0,
         truth=truth,
-        typical=[_picture(int(row), assignments, images) for row in typical],
-        borderline=[_picture(int(row), assignments, images) for row in rest[::-1][:n_borderline]],
+        typical=[_picture(int(row), assignments, images, side) for row in typical],
+        borderline=[_picture(int(row), assignments, images, side) for row in rest[::-1][:n_borderline]],
     )
 
 
-def _picture(row: int, assignments: Assignments, images: ImageSet | None) -> Picture:
+def _picture(row: int, assignments: Assignments, images: ImageSet | None, max_side: int) -> Picture:
     name, confidence = shown(assignments.names[row]), float(assignments.confidence[row])
     if images is None:
         return Picture("", 0, name, confidence)
-    picture = sharp_picture(images, row)
+    picture = sharp_picture(images, row, max_side)
     side = max(picture.size)
     return Picture(data_uri(picture), side * max(1, round(SHOWN_SIDE / side)) if side < 64 else 64, name, confidence)
 

@@ -11,9 +11,6 @@ from PIL import Image
 from selfsort.errors import DataError
 from selfsort.images import ImageSet, load_images
 
-SHARP_SIDE = 96
-"""Side of the pictures that are read from image files once more, because the network worked on smaller ones."""
-
 COLUMNS = 32
 SHEET_STEPS = ((32, None), (32, 80), (32, 50), (24, 50), (16, 40), (16, 10))
 """Side of a sprite and quality of its sheet (none: lossless, for grey ones only); the first that fits the budget is taken."""
@@ -35,7 +32,7 @@ def as_picture(images: ImageSet, index: int) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(np.moveaxis(values[:3], 0, 2)) if len(values) >= 3 else values[0])
 
 
-def sharp_picture(images: ImageSet, index: int, side: int = SHARP_SIDE) -> Image.Image:
+def sharp_picture(images: ImageSet, index: int, side: int) -> Image.Image:
     """One image, at most `side` wide and high; from its file if there is one, which shows more than the network saw."""
     if images.root is not None:
         try:

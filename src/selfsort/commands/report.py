@@ -26,7 +26,7 @@ StageHook = Callable[[str, int, int], None]
     type=click.IntRange(2, 20_000),
     help="Images on the map, drawn by the run's seed; 20,000 take a minute.  [default: those of the last report, or 5,000]",
 )
-@click.option("--no-map", is_flag=True, help="Leave the map out, if it is not there yet.")
+@click.option("--no-map", is_flag=True, help="Leave the map out.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: DIR/report.html]")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads.  [default: the CPUs this process may use]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -87,7 +87,8 @@ def write_report(
 
     written: list[str] = []
     rows = sample_rows(run.n_samples, points or DEFAULT_POINTS, run.seed)
-    projection, reason = load_projection(folder, assignments), ""
+    projection = load_projection(folder, assignments) if with_map else None
+    reason = without_images if with_map else "it was left out with --no-map."
     is_missing = projection is None or (points is not None and len(projection.rows) != len(rows))
     with progress_bars() as bars:
         if is_missing and with_map and images is not None:
@@ -99,8 +100,6 @@ def write_report(
             except SelfsortError as error:  # without a model there is no map, but all the rest
                 reason = str(error)
                 say(f"without a new map: {reason}")
-        elif is_missing:
-            reason = without_images if with_map else "it was left out with --no-map."
         page = render_report(
             run,
             assignments,
