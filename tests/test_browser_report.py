@@ -100,8 +100,9 @@ def test_hostile_names_are_shown_and_do_nothing(report: Path, open_page: Opener)
     assert "<script>alert(1)</script>.png" in names
     assert "caf\\xe9.png" in names
     assert "new\\nline.png" in names
-    shown = page.evaluate("Array.from(document.querySelectorAll('.pictures .name'), name => name.textContent)")
-    assert set(shown) <= set(names)
+    assert set(page.evaluate("Array.from(document.querySelectorAll('.pictures li'), item => item.title)")) <= set(names)
+    files = {name.rpartition("/")[2] for name in names}
+    assert set(page.evaluate("Array.from(document.querySelectorAll('.pictures .name'), name => name.textContent)")) <= files
 
 
 def test_pointing_shows_the_image(report: Path, open_page: Opener) -> None:

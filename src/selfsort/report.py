@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -37,6 +38,7 @@ class Picture(NamedTuple):
     uri: str
     side: int
     name: str
+    file: str
     confidence: float
 
 
@@ -164,12 +166,13 @@ def _cluster(number: int, n_clusters: int, assignments: Assignments, images: Ima
 
 
 def _picture(row: int, assignments: Assignments, images: ImageSet | None, max_side: int) -> Picture:
-    name, confidence = shown(assignments.names[row]), float(assignments.confidence[row])
+    path, confidence = assignments.names[row], float(assignments.confidence[row])
+    name, file = shown(path), shown(os.path.basename(path))
     if images is None:
-        return Picture("", 0, name, confidence)
+        return Picture("", 0, name, file, confidence)
     picture = sharp_picture(images, row, max_side)
     side = max(picture.size)
-    return Picture(data_uri(picture), side * max(1, round(SHOWN_SIDE / side)) if side < 64 else 64, name, confidence)
+    return Picture(data_uri(picture), side * max(1, round(SHOWN_SIDE / side)) if side < 64 else 64, name, file, confidence)
 
 
 def _map(assignments: Assignments, images: ImageSet | None, projection: Projection, numbers: NDArray[np.int64]) -> dict[str, Any]:

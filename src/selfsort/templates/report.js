@@ -56,7 +56,7 @@
   function draw() {
     const begin = performance.now();
     isDrawing = false;
-    const radius = Math.min(6, (count > 8000 ? 1.7 : 2.6) * Math.sqrt(zoom));
+    const radius = Math.min(7, (count > 8000 ? 1.7 : count > 1000 ? 2.6 : 3.6) * Math.sqrt(zoom));
     const scale = base * zoom * ratio, shiftX = left * ratio, shiftY = top * ratio, row = canvas.width;
     pixels.fill(0);
     for (const own of isolated === null ? [null] : [false, true]) { // the isolated cluster lies on top
