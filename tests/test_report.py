@@ -17,7 +17,7 @@ from selfsort.datasets import load_dataset
 from selfsort.images import ImageSet
 from selfsort.projection import Projection
 from selfsort.report import LONGEST_NAME, N_BORDERLINE, N_TYPICAL, confusion, remedies, render_report, shown
-from selfsort.run import Assignments, Run, current_versions, load_run
+from selfsort.run import Assignments, Run, current_versions, load_run, save_run
 from test_cli import TINY, fail, run, succeed
 
 HOSTILE = [
@@ -317,6 +317,13 @@ def test_errors_of_report_are_one_line(tmp_path: Path, digits_run: Path) -> None
     assert "is not in the range" in fail("report", tmp_path, "--points", 1)
     (tmp_path / "file").touch()
     assert "cannot write" in fail("report", digits_run, "--no-map", "--out", tmp_path / "file" / "r.html")
+
+
+@pytest.mark.parametrize("row", ["x,0,nan", "x,0,1.5", "x,12,1", "x,-1,1", "", "x,0,1\nx,0,1"])
+def test_a_table_of_another_run_is_one_line(tmp_path: Path, row: str) -> None:
+    save_run(tmp_path, a_run(1), Assignments(["x"], np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.float32)))
+    (tmp_path / "assignments.csv").write_text(f"name,cluster,confidence\n{row}\n")
+    assert "run.json and assignments.csv do not belong together" in fail("report", tmp_path)
 
 
 def test_a_new_fit_removes_the_old_report(tmp_path: Path) -> None:

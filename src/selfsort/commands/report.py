@@ -9,7 +9,7 @@ import click
 
 from selfsort.commands.common import load_run_images
 from selfsort.console import progress_bars, say
-from selfsort.errors import DataError, SelfsortError
+from selfsort.errors import DataError, ModelFileError, SelfsortError
 
 if TYPE_CHECKING:
     from selfsort.images import ImageSet
@@ -38,6 +38,7 @@ def report(run_folder: Path, points: int | None, no_map: bool, out: Path | None,
     from selfsort.run import load_run
 
     run, assignments = load_run(run_folder)
+    _check(run_folder, run, assignments)
     images, reason = None, ""
     try:
         images = _checked_images(run, assignments)
@@ -111,6 +112,16 @@ def write_report(
         )
     save_text(out or folder / REPORT, page)
     return [str(out or folder / REPORT), *written]
+
+
+def _check(folder: Path, run: "Run", assignments: "Assignments") -> None:
+    """Both files can be read, but may have been edited or be of two runs."""
+    import numpy as np
+
+    labels, confidence = assignments.labels, assignments.confidence
+    fits = len(labels) == run.n_samples > 0 and labels.min() >= 0 and labels.max() < run.n_clusters
+    if not fits or not np.array_equal(np.clip(confidence, 0, 1), confidence):  # which NaN fails too
+        raise ModelFileError(f"{folder}: run.json and assignments.csv do not belong together; restore them or fit again.")
 
 
 def _checked_images(run: "Run", assignments: "Assignments") -> "ImageSet":

@@ -25,13 +25,17 @@
   function readColours() {
     const style = getComputedStyle(root);
     colours = Array.from({ length: COLOURS }, (_, number) => style.getPropertyValue(`--c${number}`).trim());
+    stamps.clear();
     ink = style.getPropertyValue("--ink").trim();
     paper = style.getPropertyValue("--paper").trim();
   }
 
+  const stamps = new Map(); // those drawn before, until the size or the colours change
   function stamp(label, radius, alpha) { // one marker: where its pixels lie, seen from its middle, and their colours
     const half = Math.ceil(radius * ratio), side = 2 * half + 1, shape = Math.floor(label / COLOURS) % SHAPES, r = radius * ratio;
-    const brush = new OffscreenCanvas(side, side).getContext("2d");
+    const image = document.createElement("canvas");
+    image.width = image.height = side;
+    const brush = image.getContext("2d", { willReadFrequently: true });
     brush.fillStyle = brush.strokeStyle = colours[label % COLOURS];
     brush.translate(half + 0.5, half + 0.5);
     brush.globalAlpha = alpha;
@@ -50,6 +54,13 @@
     return { offsets: Int32Array.from(offsets), values: Uint32Array.from(values), half };
   }
 
+  function stampOf(label, radius, alpha) {
+    const key = `${label} ${radius} ${alpha}`;
+    if (stamps.size > 2000) stamps.clear();
+    if (!stamps.has(key)) stamps.set(key, stamp(label, radius, alpha));
+    return stamps.get(key);
+  }
+
   const across = (index) => left + points[2 * index] * base * zoom;
   const down = (index) => top + points[2 * index + 1] * base * zoom;
 
@@ -60,12 +71,12 @@
     const scale = base * zoom * ratio, shiftX = left * ratio, shiftY = top * ratio, row = canvas.width;
     pixels.fill(0);
     for (const own of isolated === null ? [null] : [false, true]) { // the isolated cluster lies on top
-      const stamps = [];
+      const markers = [];
       for (let index = 0; index < count; index++) {
         const label = labels[index];
         if (own !== null && (label === isolated) !== own) continue;
         const key = label % (COLOURS * SHAPES);
-        const marker = stamps[key] || (stamps[key] = stamp(key, radius, own === false ? 0.12 : 0.9)), half = marker.half;
+        const marker = markers[key] || (markers[key] = stampOf(key, radius, own === false ? 0.12 : 0.9)), half = marker.half;
         const x = Math.round(shiftX + points[2 * index] * scale), y = Math.round(shiftY + points[2 * index + 1] * scale);
         if (x < half || y < half || x >= row - half || y >= canvas.height - half) continue;
         const { offsets, values } = marker, middle = y * row + x;
@@ -121,6 +132,7 @@
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     if (!canvas.width || !canvas.height) return; // not shown, as in print
+    stamps.clear();
     surface = pen.createImageData(canvas.width, canvas.height);
     pixels = new Uint32Array(surface.data.buffer);
     if (zoom === 1 || !wasWidth) showAll();
