@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check lint types architecture test slow clean
+.PHONY: demo check lint types architecture test slow browser screenshots clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -13,7 +13,7 @@ BIN := .venv/bin
 demo: .venv/ready            ## sort the embedded digits and show the scores
 	$(BIN)/selfsort fit digits --out runs/demo --overwrite
 
-check: lint types architecture test  ## everything that must pass before a commit
+check: browser lint types architecture test  ## everything that must pass before a commit
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -31,6 +31,18 @@ test: .venv/ready            ## the fast suite, under 3 minutes
 
 slow: .venv/ready            ## the tests that take minutes
 	$(BIN)/pytest -m slow
+
+# Without it the tests of the pages are skipped, unless SELFSORT_NEEDS_BROWSER is set, as CI does.
+browser: .venv/ready         ## a Chromium for the tests of the pages, unless there is one
+	@$(BIN)/python tests/find_browser.py > /dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	       && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qqy --no-install-recommends install chromium; } \
+	  || $(BIN)/playwright install chromium \
+	  || echo "no Chromium could be installed; the tests of the pages will be skipped"
+
+RUN ?= runs/demo
+screenshots: browser         ## docs/report.png, from the report of RUN
+	SELFSORT_SCREENSHOTS=$(RUN) $(BIN)/pytest tests/test_browser_report.py -k screenshot
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

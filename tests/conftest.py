@@ -1,7 +1,9 @@
 """Shared fixtures; every tensor shape that the package declares is checked while the tests run."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,9 @@ import torch
 from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
 from numpy.typing import NDArray
+from playwright.sync_api import Browser, sync_playwright
+
+from find_browser import ARGUMENTS, find_browser
 
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int will do where a float is wanted, as Python has it
 STAGES_WITH_SHAPES = ("preparation", "transforms", "pseudo", "encoder", "network", "gar", "objective")
@@ -45,3 +50,16 @@ def digits() -> NDArray[np.float32]:
 
     pixels: NDArray[np.float32] = load_dataset("digits").pixels[:, 0]
     return pixels
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser; tests that need one are skipped where there is none, unless SELFSORT_NEEDS_BROWSER is set."""
+    program = find_browser()
+    if program is None:
+        message = "no Chromium found; `make browser` installs one"
+        pytest.fail(message) if os.environ.get("SELFSORT_NEEDS_BROWSER") else pytest.skip(message)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()

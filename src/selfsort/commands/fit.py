@@ -1,4 +1,4 @@
-"""`selfsort fit`: images in; model, record, assignments and picture out."""
+"""`selfsort fit`: images in; model, record, assignments, picture and report out."""
 
 import json
 import shlex
@@ -12,10 +12,12 @@ import click
 from click.core import ParameterSource
 
 from selfsort.commands.common import assignments_of, load_source_images, source_options
+from selfsort.commands.report import REPORT, write_report
 from selfsort.console import print_scores, progress_bars, say, stop_signal
 from selfsort.errors import SelfsortError, TrainingStopped
 
 if TYPE_CHECKING:
+    from selfsort.estimator import SelfSort
     from selfsort.images import ImageSet
     from selfsort.metrics import Scores
 
@@ -35,6 +37,7 @@ CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint", "job.json", "model.safetensors",
 @click.option("--test", "test_source", help="Images to score as well.  [default: the test split of a named data set]")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.  [default: NAME-sorted]")
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier run in --out.")
+@click.option("--no-report", is_flag=True, help="Do not write report.html (`selfsort report` can do it later).")
 @click.option("--resume", type=click.Path(path_type=Path, file_okay=False), help="Go on with the interrupted run in this folder.")
 @source_options
 @click.pass_context
@@ -48,7 +51,7 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv and clusters.png."""
+    """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv, clusters.png and report.html."""
     from selfsort.files import save_json
     from selfsort.machine import prepare_process
 
@@ -102,6 +105,7 @@ def _fit(
     from selfsort.files import save_bytes
     from selfsort.metrics import score
     from selfsort.picture import render_clusters
+    from selfsort.projection import MAP_FILE
     from selfsort.recipes import DEFAULT_RECIPE
     from selfsort.run import Run, current_versions, save_run
 
@@ -123,6 +127,8 @@ def _fit(
     except TrainingStopped as error:
         raise SelfsortError(f"{error} Go on with: selfsort fit --resume {shlex.quote(str(out))}") from error
 
+    for outdated in (REPORT, MAP_FILE):
+        (out / outdated).unlink(missing_ok=True)
     sorter.save(out)
     save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
     scores: dict[str, Scores] = {}
@@ -155,6 +161,8 @@ def _fit(
     save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_))
     _remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
+    if not job["no_report"]:
+        written += _report(out, images, sorter)
     if as_json:
         result = {"scores": run.scores, "n_clusters": run.n_clusters, "label_free": run.label_free, "warnings": run.warnings}
         click.echo(json.dumps({**result, "written": written}))
@@ -163,6 +171,21 @@ def _fit(
         for warning in run.warnings:
             click.echo(f"warning: {warning}")
         click.echo("wrote " + "\n      ".join(written))
+
+
+def _report(out: Path, images: "ImageSet", sorter: "SelfSort") -> list[str]:
+    """The report of what was just written, so that it is the one that `selfsort report` writes; its failure loses nothing."""
+    from selfsort.run import load_run
+
+    def represent(chosen: "ImageSet", on_stage: Any) -> Any:
+        sorter.on_stage = on_stage
+        return sorter.transform(chosen)
+
+    try:
+        return write_report(out, *load_run(out), images, represent)
+    except SelfsortError as error:
+        say(f"no report: {error} Everything else is written; try again with: selfsort report {shlex.quote(str(out))}")
+        return []
 
 
 def _cluster_number(text: str) -> int | str:
