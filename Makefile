@@ -32,7 +32,7 @@ test: .venv/ready            ## the fast suite, under 3 minutes
 slow: .venv/ready            ## the tests that take minutes
 	$(BIN)/pytest -m slow
 
-# Without it the tests of the pages are skipped, unless SELFSORT_NEEDS_BROWSER is set, as CI does.
+# Without it the tests of the pages are skipped.
 browser: .venv/ready         ## a Chromium for the tests of the pages, unless there is one
 	@$(BIN)/python tests/find_browser.py > /dev/null \
 	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -315,7 +316,7 @@ def test_sixty_thousand_images(
 ) -> None:
     """Under 15 MB, interactive within 3 s, fluid with 20,000 points; colour noise is what compresses worst.
 
-    Of three times the least counts: what the page needs, however busy the machine is.
+    Medians of three visits. The map answers before the page has loaded; its pictures come with the end of the file.
     """
     generator = np.random.default_rng(0)
     if kind == "mnist":
@@ -333,10 +334,11 @@ def test_sixty_thousand_images(
     made = a_run(len(images), n_clusters=int(labels.max()) + 1, image_shape=list(images.pixels.shape[1:]))
     file = tmp_path / "report.html"
     file.write_text(render_report(made, assignments, images, Projection(rows, points)))
-    times, frames = [], []
+    times, loads, frames = [], [], []
     for _ in range(3):
         page = open_page(file)
         times.append(float(page.evaluate("document.documentElement.dataset.ready")) / 1000)
+        loads.append(float(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")) / 1000)
         page.focus("#map")
         for key in ("+", "ArrowLeft", "ArrowUp", "-"):
             page.keyboard.press(key)
@@ -350,8 +352,9 @@ def test_sixty_thousand_images(
         "images": len(images),
         "points": len(rows),
         "megabytes": round(file.stat().st_size / 1e6, 2),
-        "seconds_until_interactive": round(min(times), 2),
-        "milliseconds_to_draw": round(min(frames), 1),
+        "seconds_until_interactive": round(statistics.median(times), 2),
+        "seconds_until_loaded": round(statistics.median(loads), 2),
+        "milliseconds_to_draw": round(statistics.median(frames), 1),
     }
     assert found["megabytes"] < 15
     assert found["seconds_until_interactive"] < 3
