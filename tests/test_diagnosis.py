@@ -27,7 +27,7 @@ def good(digits: np.ndarray) -> SelfSort:
 
 
 def test_a_good_run_is_silent(good: SelfSort) -> None:
-    assert diagnose(good) == []
+    assert diagnose(good) == {}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_good_run_is_silent(good: SelfSort) -> None:
 )
 def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any, message: str) -> None:
     setattr(good, name, value)
-    (warning,) = diagnose(good)
+    (warning,) = diagnose(good).values()
     assert message in warning
     assert ";" in warning
 
@@ -51,7 +51,7 @@ def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any
 def test_an_untrained_network_is_reported(digits: np.ndarray) -> None:
     settings = {**SMALL, "training.learning_rate": 0.0}
     sorter = SelfSort(10, recipe="paper", epochs=1, settings=settings).fit(digits[:300])
-    assert any("has learned little" in warning for warning in diagnose(sorter))
+    assert any("has learned little" in warning for warning in diagnose(sorter).values())
 
 
 def test_threads_are_those_asked_for() -> None:

@@ -1,10 +1,11 @@
 """What a finished run leaves on disk: `run.json` for the whole and `assignments.csv` for each image; no torch."""
 
 import csv
+import hashlib
 import json
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,7 +36,8 @@ class Run:
     """Everything about a finished run except the weights; `scores` holds a table per protocol.
 
     `reading` says how the images can be read again: source, data_dir, size, folder_truth, skip_broken.
-    `seconds` are those of the process that finished it, without what ran before a resume.
+    `seconds` include the training of earlier processes if it was resumed. `alignment`: the run whose numbers the clusters
+    took over, images in common and the share of them with the same number. `files`: the SHA-256 of each file beside it.
     """
 
     source: str
@@ -56,6 +58,8 @@ class Run:
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
+    alignment: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def current_versions() -> dict[str, str]:
@@ -64,10 +68,20 @@ def current_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def save_run(folder: Path, run: Run, assignments: Assignments) -> None:
-    """Write `run.json` and `assignments.csv` into `folder`."""
+def save_run(folder: Path, run: Run, assignments: Assignments, *, beside: Sequence[str] = ()) -> None:
+    """Write `assignments.csv` and then `run.json`, with the hashes of it and of the files `beside` them, into `folder`."""
     save_assignments(folder / "assignments.csv", assignments)
-    save_json(folder / "run.json", asdict(run))
+    hashes = {name: file_hash(folder / name) for name in ("assignments.csv", *beside)}
+    save_json(folder / "run.json", asdict(replace(run, files=hashes)))
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); restore it or train again.") from error
 
 
 def load_run(folder: Path | str) -> tuple[Run, Assignments]:
