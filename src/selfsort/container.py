@@ -24,7 +24,7 @@ MAX_HEADER_BYTES = 100_000_000
 """What safetensors itself allows."""
 
 VALUES, HASH = "selfsort", "sha256"
-"""The two entries of the file's metadata: plain values as JSON, and the hash of them and of all arrays."""
+"""The one entry of the file's metadata (of two, safetensors would write either first), and the value in it that is a hash."""
 
 
 class Contents(NamedTuple):
@@ -41,7 +41,6 @@ class Header(NamedTuple):
     values: dict[str, Any]
     tensors: dict[str, dict[str, Any]]
     n_bytes: int
-    text: str
     sha256: str
 
 
@@ -49,10 +48,10 @@ def save_container(
     path: Path, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any], *, kind: str, new_folder: bool = True
 ) -> str:
     """Write arrays and JSON values into one file of the given kind (`model`, `checkpoint`); returns its hash."""
-    text = json.dumps({"format": FORMAT, "kind": kind, **values}, allow_nan=False)
+    header = {"format": FORMAT, "kind": kind, **values}
     whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    sha256 = content_hash(text, whole)
-    save_bytes(path, save(whole, {VALUES: text, HASH: sha256}), new_folder=new_folder)
+    sha256 = content_hash(header, whole)
+    save_bytes(path, save(whole, {VALUES: json.dumps({**header, HASH: sha256}, allow_nan=False)}), new_folder=new_folder)
     return sha256
 
 
@@ -61,7 +60,7 @@ def load_container(path: Path, *, kind: str | None = None) -> Contents:
     header = load_header(path, kind=kind)
     try:
         arrays = load(path.read_bytes())
-        hash_found = content_hash(header.text, arrays)
+        hash_found = content_hash(header.values, arrays)
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise damaged(path, error) from error
     if hash_found != header.sha256:
@@ -87,12 +86,11 @@ def load_header(path: Path, *, kind: str | None = None) -> Header:
             if n_bytes > MAX_ARRAY_BYTES:
                 raise ValueError(f"{n_bytes:,} bytes are more than {MAX_ARRAY_BYTES >> 30} GiB")
             tensors = json.loads(file.read(n_header))
-        metadata = tensors.pop("__metadata__")
-        text, sha256 = metadata[VALUES], metadata.get(HASH)
-        values = json.loads(text)
-        kind_found, version = values["kind"], values["format"]
-        if not all(isinstance(entry["shape"], list) and isinstance(entry["dtype"], str) for entry in tensors.values()):
-            raise ValueError("its list of tensors is not one")
+        values = json.loads(tensors.pop("__metadata__")[VALUES])
+        kind_found, version, sha256 = values["kind"], values["format"], values.pop(HASH, None)
+        shapes = [number for entry in tensors.values() for number in (str(entry["dtype"]) and entry["shape"])]
+        if not all(type(number) is int and number >= 0 for number in shapes):
+            raise ValueError("a shape in it is not one")
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: no such file; is this the folder that `selfsort fit` wrote?") from error
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
@@ -105,12 +103,12 @@ def load_header(path: Path, *, kind: str | None = None) -> Header:
         raise ModelFileError(f"{path}: a selfsort {str(kind_found)[:20]}, not a selfsort {kind}.")
     if not isinstance(sha256, str) or not re.fullmatch("[0-9a-f]{64}", sha256):
         raise damaged(path, ValueError("its hash is missing"))
-    return Header(values, tensors, n_bytes, text, sha256)
+    return Header(values, tensors, n_bytes, sha256)
 
 
-def content_hash(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+def content_hash(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
     """SHA-256 of the plain values and of every array's name, type, shape and bytes."""
-    digest = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(json.dumps(values).encode())
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())

@@ -1,10 +1,10 @@
 """Says when a run goes or went wrong, without truth, and what to do about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from selfsort.config import Config
 from selfsort.estimator import SelfSort
-from selfsort.loop import Progress
+from selfsort.loop import EpochRecord, Progress
 from selfsort.transforms import get_transforms
 
 CLEAR_GAP = 1.2
@@ -14,29 +14,41 @@ CLEAR_GAP = 1.2
 WATCH_FROM = 0.5
 """Share of the training after which it is judged while it goes on."""
 
-LITTLE, SOME = 0.05, 0.15
-"""Shares of the way from chance to certainty that count as nothing learned, during training and after it."""
+LITTLE, SOME, CLEAR = 0.05, 0.15, 0.3
+"""Shares of the way from chance to certainty: nothing learned, during training and after it; and enough to judge parents."""
 
 
 class Watch:
-    """Sees the training as it goes on and says each thing that goes wrong once; `found` keeps it by its kind."""
+    """Sees every epoch of the training and says each thing that goes wrong once, as soon as half of the training is done."""
 
     def __init__(self, config: Config, say: Callable[[str], None]) -> None:
         self.n_parents, self.n_duplicates = len(get_transforms(config.transforms)), config.network.n_duplicates
         self.say = say
-        self.found: dict[str, str] = {}
+        self.told: set[str] = set()
 
     def __call__(self, progress: Progress) -> bool:
-        """One step is done; answers whether to stop: never. Means over less than half an epoch are not judged."""
-        record = progress.record
-        done = ((record.epoch - 1) * progress.n_steps + progress.step) / (progress.n_epochs * progress.n_steps)
-        if record.stage != "training" or done < WATCH_FROM or 2 * progress.step < progress.n_steps:
-            return False
-        for kind, message in _faults(record.terms, self.n_parents, self.n_duplicates, LITTLE).items():
-            if kind not in self.found:
-                self.found[kind] = f"after {done:.0%} of the training {message}"
-                self.say(f"warning: {self.found[kind]}")
+        """One step is done; answers whether to stop, as hooks do: never."""
+        if progress.step == progress.n_steps:
+            for kind, message in self._judge(progress.record, progress.n_epochs).items():
+                if kind not in self.told:
+                    self.told.add(kind)
+                    self.say(f"warning: {message}")
         return False
+
+    def found(self, history: Sequence[EpochRecord]) -> dict[str, str]:
+        """All that was to be seen in a run, by its kind; the same whether or not it was interrupted."""
+        epochs = [record for record in history if record.stage == "training"]
+        found: dict[str, str] = {}
+        for record in epochs:
+            found = self._judge(record, len(epochs)) | found
+        return found
+
+    def _judge(self, record: EpochRecord, n_epochs: int) -> dict[str, str]:
+        done = record.epoch / n_epochs
+        if record.stage != "training" or done < WATCH_FROM:
+            return {}
+        faults = _faults(record.terms, self.n_parents, self.n_duplicates, LITTLE)
+        return {kind: f"after {done:.0%} of the training {message}" for kind, message in faults.items()}
 
 
 def _faults(terms: Mapping[str, float], n_parents: int, n_duplicates: int, share: float) -> dict[str, str]:
@@ -47,7 +59,7 @@ def _faults(terms: Mapping[str, float], n_parents: int, n_duplicates: int, share
             f"the network names the right transformation for only {reached:.0%} of the images (chance: {chance:.0%}), "
             "so it has learned little; train longer (--epochs), or use --transforms that change how these images look."
         )
-    elif n_parents > 1 and terms.get("worst_parent", 1) < 0.01:
+    elif reached > chance + CLEAR * (1 - chance) and terms.get("worst_parent", 1) < 0.01:
         found["dead parent"] = (
             f"one of the {n_parents} transformations is never recognised (a dead parent): it leaves these images as they are, "
             "or as another one does; choose fewer with --transforms."

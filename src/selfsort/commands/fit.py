@@ -63,9 +63,10 @@ def fit(
         if stray := sorted(given - {"resume", "as_json", "changes"}):
             raise click.UsageError(f"--resume takes no {stray[0]}: the folder knows how the run was started.")
         names = {option.name or "" for option in fit.params} - {"resume", "out", "overwrite", "as_json"}
-        load_job(resume, names)
+        if not resume.is_dir():
+            raise SelfsortError(f"{resume}: nothing to resume, no such folder.")
         with locked(resume):
-            job = load_job(resume, names)  # again: whoever held the lock may have finished it
+            job = load_job(resume, names)
             job["changes"] = [*job["changes"], *_rate_changes(options["changes"])]
             _start(resume, job, as_json, is_new=False)
         return
@@ -175,7 +176,7 @@ def _fit(
         eigenvalues=sorter.agreement_.eigenvalues if sorter.agreement_ else [],
         cluster_count=sorter.agreement_.cluster_count._asdict() if sorter.agreement_ else {},
         skipped=list(images.skipped),
-        warnings=list((watch.found | found).values()),
+        warnings=list((watch.found(sorter.history_) | found).values()),
         versions=current_versions(),
         reading={name: job[name] for name in ("source", "data_dir", "size", "folder_truth", "skip_broken")},
         alignment=_alignment(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
@@ -192,7 +193,7 @@ def _fit(
         print_scores(scores, run.label_free)
         if reference is not None:
             click.echo("{same:.1%} of the {common:,} images in common have the number of {to}".format(**run.alignment))
-        for warning in (found[kind] for kind in found if kind not in watch.found):  # the others have been said
+        for warning in (found[kind] for kind in found if kind not in watch.told):  # the others have been said
             click.echo(f"warning: {warning}")
         click.echo("wrote " + "\n      ".join(written))
 

@@ -17,6 +17,8 @@ def load_job(folder: Path, names: set[str]) -> dict[str, Any]:
         job: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         finished = (folder / "run.json").exists() and not (folder / JOB).exists()
+        if finished:
+            remove_state(folder)  # what is left of it if a process was killed while it did this
         reason = "its run is finished" if finished else f"it has no readable {JOB}"
         raise SelfsortError(f"{folder}: nothing to resume, {reason}.") from error
     if not isinstance(job, dict) or set(job) != names or not all(_is_plausible(name, value) for name, value in job.items()):
