@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,8 @@ class Command:
 
     def signal(self, number: int) -> None:
         assert self.process.pid
-        os.kill(self.process.pid, number)
+        with suppress(ProcessLookupError):  # it may have ended by itself
+            os.kill(self.process.pid, number)
 
     def end(self) -> int:
         """Wait for the end; answers the exit code."""

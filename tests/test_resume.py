@@ -71,7 +71,7 @@ def kill_and_resume(whole: Whole, out: Path, *, n_kills: int, reclusters: bool, 
         process = Command(*command, log=out.with_suffix(".log"), interval=0.05)
         if kills < n_kills:
             process.wait_for("images of")
-            time.sleep(draw.uniform(0, seconds))
+            time.sleep(draw.uniform(0, 0.7 * seconds))
             process.signal(signal.SIGKILL)
             if process.end() == -signal.SIGKILL:
                 kills += 1

@@ -274,16 +274,16 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         file = _model_file(Path(path))
         tensors, values = load_tensors(file, kind="model")
         try:
-            shape, n_clusters = values["image_shape"], values["n_clusters"]
-            numbers = [n_clusters, values["seed"], values["n_parents"], values["n_features_in"] or 0, *(shape or [])]
+            shape, n_clusters, n_features = values["image_shape"], values["n_clusters"], values["n_features_in"]
+            numbers = [n_clusters, values["seed"], values["n_parents"], 0 if n_features is None else n_features, *(shape or [])]
             if not all(type(number) is int and number >= 0 for number in numbers) or n_clusters < 1:
                 raise ValueError("a number in it is not one")
             self = cls(
                 n_clusters, recipe=values["recipe"], image_shape=tuple(shape) if shape else None, random_state=values["seed"]
             )
             self.config_, self.seed_, self.n_clusters_ = Config.from_dict(values["config"]), values["seed"], n_clusters
-            if values["n_features_in"] is not None:
-                self.n_features_in_ = values["n_features_in"]
+            if n_features is not None:
+                self.n_features_in_ = n_features
             is_own = self.config_.transforms.startswith(OWN)
             self.transforms_ = None if is_own else get_transforms(self.config_.transforms)
             self.preparation_ = Preparation(**values["preparation"])
