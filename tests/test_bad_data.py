@@ -152,7 +152,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "0.png").chmod(0)
     tmp_path.chmod(0o755)
     code = (
-        "import os, sys; os.getuid() or os.setuid(65534); from selfsort.images import load_images\n"
+        "import os, PIL.Image; from selfsort.images import load_images; PIL.Image.init(); os.getuid() or os.setuid(65534)\n"
         "print(load_images('.', skip_broken=True).skipped); load_images('.')"  # to root every file is open
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

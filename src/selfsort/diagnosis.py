@@ -61,8 +61,8 @@ def _faults(terms: Mapping[str, float], n_parents: int, n_duplicates: int, share
         )
     elif reached > chance + CLEAR * (1 - chance) and terms.get("worst_parent", 1) < 0.01:
         found["dead parent"] = (
-            f"one of the {n_parents} transformations is never recognised (a dead parent): it leaves these images as they are, "
-            "or as another one does; choose fewer with --transforms."
+            f"one of the {n_parents} transformations is never recognised (a dead parent); try another --seed, or leave out "
+            "those that hardly change these images (--transforms)."
         )
     if n_duplicates > 1 and terms.get("balance", 1) < 0.02:
         found["collapse"] = (
