@@ -196,7 +196,7 @@ def _own_files(folder: Path) -> Iterator[Target]:
 
     checkpoints = [(folder / recipe / "training.safetensors").read_bytes() for recipe in ("standard",)]
     yield Target(
-        read_checkpoint, checkpoints, 8_000, "checkpoint.safetensors", _with_hash, [_inside(content) for content in checkpoints]
+        read_checkpoint, checkpoints, 5_000, "checkpoint.safetensors", _with_hash, [_inside(content) for content in checkpoints]
     )
     run = folder / "run"
     arguments = ["fit", str(folder / "noise.npy"), "--recipe", "paper", "-k", "3", "--epochs", "1", "--out", str(run)]

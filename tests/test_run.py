@@ -101,6 +101,8 @@ def test_a_run_with_a_value_of_the_wrong_type_is_refused(tmp_path: Path) -> None
         b"file,cluster,confidence\nx,0,1\n",
         b"name,cluster,confidence\nx,zero,1\n",
         b"name,cluster,confidence\nx,0\n",
+        b"name,cluster,confidence\nx,0,nan\n",
+        b"name,cluster,confidence\nx,0,1e99\n",
         b"name,cluster,confidence\nx," + b"9" * 30 + b",1\n",
         b'name,cluster,confidence\n"' + b"x" * 200_000 + b'",0,1\n',
     ],

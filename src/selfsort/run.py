@@ -128,10 +128,13 @@ def load_assignments(path: Path) -> Assignments:
     """Read what `save_assignments` wrote."""
     rows = list(load_table(path, "name", "cluster", "confidence"))
     try:
+        confidence = np.array([float(row["confidence"]) for row in rows])
+        if not ((confidence >= 0) & (confidence <= 1)).all():
+            raise ValueError("a confidence is not in [0, 1]")
         return Assignments(
             [row["name"] for row in rows],
             np.array([int(row["cluster"]) for row in rows], dtype=np.int64),
-            np.array([float(row["confidence"]) for row in rows], dtype=np.float32),
+            confidence.astype(np.float32),
             [row.get("truth", "") for row in rows] if rows and "truth" in rows[0] else None,
         )
     except (ValueError, OverflowError) as error:
