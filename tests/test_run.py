@@ -57,7 +57,17 @@ def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     with open(tmp_path / "a.csv", encoding="utf-8", errors="surrogateescape", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert len(cells) == 4 * (len(HOSTILE) + 1)
-    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝"))]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_no_cell_is_a_formula_for_spreadsheets_with_another_delimiter(tmp_path: Path, delimiter: str) -> None:
+    name = f"x{delimiter}=1+1"
+    save_assignments(tmp_path / "a.csv", assignments([name, "\n=1", "＝1"]))
+    with open(tmp_path / "a.csv", encoding="utf-8", newline="") as file:
+        cells = [cell for row in csv.reader(file, delimiter=delimiter) for cell in row]
+    assert not [cell for cell in cells if cell.strip().startswith(("=", "＝"))]
+    assert load_assignments(tmp_path / "a.csv").names == [name, "\n=1", "＝1"]
 
 
 def test_lines_end_as_unix_tools_expect(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,15 +22,29 @@ def save_bytes(path: Path, content: bytes, *, new_folder: bool = True) -> None:
 
     With `new_folder` a missing folder is made, else it is an error: it has vanished.
     """
+    with _replacing(path, new_folder=new_folder) as temporary, open(temporary, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def copy_file(source: Path, path: Path) -> None:
+    """Copy a file with its times, so that it appears whole or not at all."""
+    with _replacing(path, new_folder=True) as temporary:
+        shutil.copy2(source, temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def _replacing(path: Path, *, new_folder: bool) -> Iterator[Path]:
+    """A name beside `path` to write to; when that is done it takes its place, and if it fails nothing is left of it."""
     temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")  # not path.name, which may be as long as names can be
     with _one_line(path):
         if new_folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            yield temporary
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):

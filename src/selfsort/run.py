@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 from selfsort.errors import ModelFileError
 from selfsort.files import save_json, save_text
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins so for a formula."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""A spreadsheet takes a cell that begins so for a formula (the last ones in East Asian settings)."""
+
+QUOTED = ";\t\r\n"
+"""Cells with these are quoted as well as those with a comma: some spreadsheets take a semicolon or a tab for the next cell."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +105,12 @@ def load_run(folder: Path | str) -> tuple[Run, Assignments]:
 def save_assignments(path: Path, assignments: Assignments) -> None:
     """Write a CSV file that is safe to open in a spreadsheet: a name that looks like a formula gets a leading quote."""
     lines: list[str] = []
-    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")  # so that names with \r are quoted too
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator=QUOTED)  # it quotes cells with any of these
     writer.writerow(["name", "cluster", "confidence", *(["truth"] if assignments.truth is not None else [])])
     truth = assignments.truth if assignments.truth is not None else [None] * len(assignments.names)
     for name, label, confidence, known in zip(assignments.names, assignments.labels, assignments.confidence, truth, strict=True):
         writer.writerow([_guard(name), int(label), f"{confidence:.4f}", *([_guard(known)] if known is not None else [])])
-    save_text(path, "".join(line.removesuffix("\r\n") + "\n" for line in lines))
+    save_text(path, "".join(line.removesuffix(QUOTED) + "\n" for line in lines))
 
 
 def load_table(path: Path, *columns: str) -> Iterator[dict[str, str]]:

@@ -78,15 +78,11 @@ def _joined(name: str) -> str:
 
 def _copy_files(images: "ImageSet", labels: Any, target: Path) -> None:
     """Copy each file to TARGET/cluster-N/, the folders of its name joined with `__`."""
-    import shutil
+    from selfsort.files import copy_file
 
     assert images.root is not None
     for name, label in zip(images.names, labels, strict=True):
         place = target / f"cluster-{label}" / _joined(name)
         while place.exists():
             place = place.with_name(f"_{place.name}")
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(images.root / name, place)
-        except OSError as error:
-            raise SelfsortError(f"cannot copy {images.root / name} to {place}: {error.strerror or error}.") from error
+        copy_file(images.root / name, place)
