@@ -172,7 +172,7 @@ def _own_files(folder: Path) -> Iterator[Target]:
     from selfsort.checkpoint import load_checkpoint
     from selfsort.cli import main
     from selfsort.commands.fit import fit
-    from selfsort.commands.state import load_job
+    from selfsort.commands.state import NOT_KEPT, load_job
     from selfsort.estimator import SelfSort
     from selfsort.run import load_assignments, load_run
 
@@ -187,7 +187,7 @@ def _own_files(folder: Path) -> Iterator[Target]:
     for recipe, settings in (("paper", small), ("standard", standard)):
         sorter = SelfSort(3, recipe=recipe, epochs=1, settings=settings, checkpoint=folder / recipe).fit(pixels)
         models.append(sorter.save(folder / f"{recipe}.safetensors").read_bytes())
-    yield Target(SelfSort.load, models, 10_000, "model.safetensors", _with_hash, [_inside(content) for content in models])
+    yield Target(SelfSort.load, models, 8_000, "model.safetensors", _with_hash, [_inside(content) for content in models])
 
     def read_checkpoint(path: Path) -> None:
         network = sorter._build_network(8)
@@ -203,13 +203,14 @@ def _own_files(folder: Path) -> Iterator[Target]:
     for name, value in small.items():
         arguments += ["--set", f"{name}={value}"]
     main(arguments, standalone_mode=False)
-    yield Target(lambda path: load_run(_beside(path, run)), [(run / "run.json").read_bytes()], 10_000, "run.json")
+    yield Target(lambda path: load_run(_beside(path, run)), [(run / "run.json").read_bytes()], 8_000, "run.json")
     hostile = b'name,cluster,confidence,truth\n"a\nb",0,0.5,x\n\'=1,1,1.0,"y"\n'
-    yield Target(load_assignments, [(run / "assignments.csv").read_bytes()[:500], hostile], 10_000, "assignments.csv")
-    names = {option.name or "" for option in fit.params} - {"resume", "out", "overwrite", "as_json"}
-    job = dict.fromkeys(names) | {"source": "digits", "clusters": 10, "seed": 0, "changes": ["a=b"], "size": 8}
-    job |= {"skip_broken": False, "folder_truth": False}
-    yield Target(lambda path: load_job(path.parent, names), [json.dumps(job, indent=1).encode()], 8_000, "job.json")
+    yield Target(load_assignments, [(run / "assignments.csv").read_bytes()[:500], hostile], 8_000, "assignments.csv")
+    job: dict[str | None, Any] = {
+        option.name: False if getattr(option, "is_flag", False) else None for option in fit.params if option.name not in NOT_KEPT
+    }
+    job |= {"source": "digits", "clusters": 10, "seed": 0, "changes": ["a=b"], "size": 8}
+    yield Target(lambda path: load_job(path.parent, fit.params), [json.dumps(job, indent=1).encode()], 6_000, "job.json")
     yield Target(lambda path: _inspect(path), models + checkpoints, 1_000, "inspect: model.safetensors", _with_hash,
                  [_inside(content) for content in models])  # fmt: skip
 
@@ -284,8 +285,8 @@ def _settings() -> Iterator[Target]:
         get_transforms(get_recipe("standard").replace({name.strip(): parse_value(value.strip())}).transforms)
 
     changes = [f"{name}={value}".encode() for name, value, _ in get_recipe("standard").settings()]
-    yield Target(read_toml, tables, 10_000, "config.toml")
-    yield Target(read_change, changes, 10_000, "--set")
+    yield Target(read_toml, tables, 8_000, "config.toml")
+    yield Target(read_change, changes, 8_000, "--set")
 
 
 def _arrays(folder: Path) -> Iterator[Target]:

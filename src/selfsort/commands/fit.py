@@ -62,11 +62,10 @@ def fit(
         given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
         if stray := sorted(given - {"resume", "as_json", "changes"}):
             raise click.UsageError(f"--resume takes no {stray[0]}: the folder knows how the run was started.")
-        names = {option.name or "" for option in fit.params} - {"resume", "out", "overwrite", "as_json"}
         if not resume.is_dir():
             raise SelfsortError(f"{resume}: nothing to resume, no such folder.")
         with locked(resume):
-            job = load_job(resume, names)
+            job = load_job(resume, fit.params)
             job["changes"] = [*job["changes"], *_rate_changes(options["changes"])]
             _start(resume, job, as_json, is_new=False)
         return

@@ -36,7 +36,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = [path / "model.safetensors"] if (path / "model.safetensors").exists() else []
     files += sorted((path / CHECKPOINT).glob("*.safetensors"))
-    if not files and not (path / "run.json").exists():
+    if not files and not (path / "run.json").exists() and not (path / JOB).exists():
         raise ModelFileError(f"{path}: holds neither a model nor a checkpoint; is this the folder that `selfsort fit` wrote?")
     return files
 

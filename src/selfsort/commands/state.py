@@ -1,18 +1,24 @@
 """What an interrupted `fit` leaves in its folder, and how a later one finds it: `job.json` and `checkpoint/`."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import click
 
 from selfsort.errors import ModelFileError, SelfsortError
 
 CHECKPOINT, JOB = "checkpoint", "job.json"
 """`job.json` says how the run was started; it is there as long as the run is not finished."""
 
+NOT_KEPT = {"resume", "out", "overwrite", "as_json"}
+"""Parameters of `fit` that are not part of a job."""
 
-def load_job(folder: Path, names: set[str]) -> dict[str, Any]:
-    """How the interrupted run in `folder` was started: a value for each of `names`."""
+
+def load_job(folder: Path, parameters: Sequence[click.Parameter]) -> dict[str, Any]:
+    """How the interrupted run in `folder` was started: a value for each of these parameters of the command."""
     try:
         job: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -21,19 +27,27 @@ def load_job(folder: Path, names: set[str]) -> dict[str, Any]:
             remove_state(folder)  # what is left of it if a process was killed while it did this
         reason = "its run is finished" if finished else f"it has no readable {JOB}"
         raise SelfsortError(f"{folder}: nothing to resume, {reason}.") from error
-    if not isinstance(job, dict) or set(job) != names or not all(_is_plausible(name, value) for name, value in job.items()):
+    known = {parameter.name: parameter for parameter in parameters if parameter.name not in NOT_KEPT}
+    if (
+        not isinstance(job, dict)
+        or job.keys() != known.keys()
+        or not all(_fits(value, known[name]) for name, value in job.items())
+    ):
         raise SelfsortError(f"{folder / JOB}: damaged or of another version; start anew with --overwrite.")
     return job
 
 
-def _is_plausible(name: str, value: Any) -> bool:
-    if name in ("source", "clusters", "seed"):
-        return isinstance(value, str if name == "source" else int if name == "seed" else int | str)
-    if name == "changes":
-        return isinstance(value, list) and all(isinstance(change, str) for change in value)
-    if name in ("skip_broken", "folder_truth"):
+def _fits(value: Any, parameter: click.Parameter) -> bool:
+    """Whether a parameter can have had this value."""
+    if parameter.name == "clusters":
+        return isinstance(value, int | str)
+    if parameter.multiple:
+        return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    if getattr(parameter, "is_flag", False):
         return isinstance(value, bool)
-    return value is None or isinstance(value, int if name in ("epochs", "size", "threads") else str)
+    if isinstance(parameter.type, click.IntRange):
+        return type(value) is int or (value is None and parameter.name != "seed")
+    return isinstance(value, str) or (value is None and parameter.name != "source")
 
 
 def refuse_used_folder(out: Path) -> None:
