@@ -57,8 +57,8 @@ sbom: .venv/supply           ## the bill of materials of the installed environme
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o dist/sbom.cdx.json $(BIN)/python
 
 audit: .venv/supply          ## known vulnerabilities of the pinned versions; needs the network
-	$(BIN)/pip-audit --disable-pip --require-hashes --requirement requirements.lock
-	grep '^torch==' constraints.txt | $(BIN)/pip-audit --disable-pip --no-deps --requirement /dev/stdin
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+	grep '^torch==' constraints.txt | $(BIN)/pip-audit --strict --disable-pip --no-deps --requirement /dev/stdin
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -50,7 +50,7 @@ ARRAYS: dict[str, np.ndarray] = {
 }
 
 
-FAST = ("constant", "duplicates", "one pixel", "as many as clusters")
+FAST = ("duplicates", "one pixel")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("recipe", ["paper", "standard"])
+@pytest.mark.parametrize("recipe", ["paper", pytest.param("standard", marks=pytest.mark.slow)])
 def test_a_folder_with_everything(folder: Path, tmp_path: Path, recipe: str) -> None:
     out, copies = tmp_path / "out", tmp_path / "copies"
     assert "not a readable image" in fail("fit", folder, *options(recipe), "--out", out)
