@@ -413,7 +413,9 @@ def main() -> int:
                         (options.keep / file.name).write_bytes(file.read_bytes())
             outcomes[target.name] = outcome
             print(target.name, json.dumps(outcome), flush=True)
-    total = {key: sum(outcome.get(key, 0) for outcome in outcomes.values()) for key in ("inputs", "read", "refused", "seconds")}
+    total = {
+        key: round(sum(outcome.get(key, 0) for outcome in outcomes.values())) for key in ("inputs", "read", "refused", "seconds")
+    }
     n_findings = sum(len(outcome["findings"]) for outcome in outcomes.values())
     print(f"{total['inputs']:,} inputs, {n_findings} findings, {total['seconds']:.0f} s")
     if options.out:
