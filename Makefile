@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check lint types architecture test slow browser screenshots clean
+.PHONY: demo check lint types architecture test slow browser screenshots fuzz torture lock verify licences sbom audit clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -27,7 +27,7 @@ architecture: .venv/ready
 
 # One test process per core with one thread each: threads of several torch processes would wait for each other.
 test: .venv/ready            ## the fast suite, under 3 minutes
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow and not torture' -n auto --dist worksteal
 
 slow: .venv/ready            ## the tests that take minutes
 	$(BIN)/pytest -m slow
@@ -43,6 +43,34 @@ browser: .venv/ready         ## a Chromium for the tests of the pages, unless th
 RUN ?= runs/demo
 screenshots: browser         ## docs/report.png, from the report of RUN
 	SELFSORT_SCREENSHOTS=$(RUN) $(BIN)/pytest tests/test_browser_report.py -k screenshot
+
+fuzz: .venv/ready            ## over 100 000 damaged inputs for every reader; writes benchmarks/fuzz.json
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzzing.py --out benchmarks/fuzz.json
+
+torture: .venv/ready         ## kills, full disks, 100 000 files, damaged inputs; under 20 minutes; figures in benchmarks/
+	OMP_NUM_THREADS=1 SELFSORT_FIGURES=benchmarks/torture.json $(BIN)/pytest -m torture
+	$(MAKE) fuzz
+
+lock: .venv/ready            ## requirements.lock: the hashes of every version in constraints.txt but torch
+	$(BIN)/python tools/lock.py
+
+verify: .venv/ready          ## fetch every locked file and check its hash
+	$(BIN)/pip download --quiet --no-deps --require-hashes --requirement requirements.lock --dest .venv/locked
+
+licences: .venv/ready        ## docs/licences.md
+	$(BIN)/python tools/licences.py
+
+.venv/supply: .venv/ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[supply]'
+	touch $@
+
+sbom: .venv/supply           ## the bill of materials of the installed environment, CycloneDX
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o dist/sbom.cdx.json $(BIN)/python
+
+audit: .venv/supply          ## known vulnerabilities of the pinned versions; needs the network
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+	grep '^torch==' constraints.txt | $(BIN)/pip-audit --strict --disable-pip --no-deps --requirement /dev/stdin
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

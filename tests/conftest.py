@@ -1,8 +1,10 @@
 """Shared fixtures; every tensor shape that the package declares is checked while the tests run."""
 
+import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +63,17 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         yield started
         started.close()
+
+
+@pytest.fixture
+def record_figures() -> Callable[..., None]:
+    """Keeps what a test has counted in the file that SELFSORT_FIGURES names, for docs/reliability.md."""
+
+    def record(name: str, **figures: float) -> None:
+        from selfsort.files import save_json
+
+        if path := os.environ.get("SELFSORT_FIGURES"):
+            known = json.loads(Path(path).read_text()) if Path(path).exists() else {}
+            save_json(Path(path), {**known, name: figures})
+
+    return record

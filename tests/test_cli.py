@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -27,6 +28,7 @@ from selfsort.config import Config
 from selfsort.console import print_scores, progress_bars
 from selfsort.errors import TrainingStopped
 from selfsort.metrics import Scores
+from selfsort.objective import objective
 
 FILES = ["assignments.csv", "clusters.png", "model.safetensors", "run.json"]
 TINY = ["--recipe", "paper", "--threads", "1", "--epochs", "1"]
@@ -237,6 +239,82 @@ def test_a_job_that_cannot_be_resumed_is_one_line(tmp_path: Path, content: str |
 def test_ctrl_c_after_training_stops_as_well() -> None:
     with progress_bars() as bars, pytest.raises(TrainingStopped):
         bars.stage("k-means", 1, 2, stopped=[signal.SIGINT])
+
+
+def test_a_loss_that_is_no_number_keeps_the_last_good_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, steps = tmp_path / "out", list[object]()
+    monkeypatch.setenv("SELFSORT_CHECKPOINT_SECONDS", "0")
+
+    def diverging(*values: Any, **options: Any) -> Any:
+        terms = objective(*values, **options)
+        steps.append(options)
+        return terms._replace(loss=terms.loss * float("nan")) if len(steps) == 4 else terms
+
+    monkeypatch.setattr("selfsort.trainer.objective", diverging)
+    line = fail("fit", "digits", *TINY, "--out", out)
+    assert "the loss is nan in epoch 1; use a smaller learning_rate" in line
+    assert line.endswith(f"go on from there with: selfsort fit --resume {out} --set training.learning_rate=…")
+    assert "only a learning_rate may change" in fail("fit", "--resume", out, "--set", "training.epochs=2")
+    succeed("fit", "--resume", out, "--set", "training.learning_rate=0.0001")
+    content = json.loads((out / "run.json").read_text())
+    assert content["config"]["training"]["learning_rate"] == 0.0001
+    assert len(steps) == 6, "five steps and the one that failed"
+
+
+# The numbers of clusters
+
+
+@pytest.mark.parametrize("k", [10, 7, 13])
+def test_a_refit_takes_over_earlier_numbers(digits_run: Path, tmp_path: Path, k: int) -> None:
+    common = ["fit", "digits", *TINY, "--seed", 5, "-k", k]
+    succeed(*common, "--out", tmp_path / "plain")
+    report = json.loads(succeed(*common, "--align-to", digits_run, "--out", tmp_path / "aligned", "--json"))
+    earlier, plain, aligned = (
+        np.array([int(row["cluster"]) for row in rows(folder / "assignments.csv")])
+        for folder in (digits_run, tmp_path / "plain", tmp_path / "aligned")
+    )
+    assert len(set(zip(plain.tolist(), aligned.tolist(), strict=True))) == k, "the same clusters with other numbers"
+    assert sorted(set(aligned.tolist())) == list(range(k))
+    same = float((aligned == earlier).mean())
+    assert same > (plain == earlier).mean()
+    assert report["alignment"] == {"to": str(digits_run), "common": 1797, "same": same}
+    assert report["label_free"]["cluster_sizes"] == np.bincount(aligned).tolist()
+    succeed("predict", tmp_path / "aligned", "digits", "--out", tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "aligned" / "assignments.csv").read_bytes()
+
+
+def test_what_cannot_be_aligned_to_is_said_before_training(digits_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,cluster,confidence\nx,0,1\n")
+    out = tmp_path / "out"
+    assert "has no image in common" in fail("fit", "digits", *TINY, "--align-to", tmp_path / "a.csv", "--out", out)
+    assert "no such file" in fail("fit", "digits", *TINY, "--align-to", tmp_path / "none", "--out", out)
+    assert not out.exists()
+
+
+# What is inside
+
+
+def test_inspect_shows_what_is_there_without_torch(digits_run: Path, tmp_path: Path) -> None:
+    output = succeed("inspect", digits_run)
+    for text in ("selfsort model, format 2", "checked", "recipe: paper", "n_clusters: 10", "network.head.linear.weight", "1,797"):
+        assert text in output
+    report = json.loads(succeed("inspect", digits_run / "model.safetensors", "--json"))
+    assert report["files"][0]["tensors"]["network.encoder.0.weight"] == {"dtype": "F32", "shape": [4, 1, 3, 3]}
+    code = f"import sys; from selfsort.cli import main; main(['inspect', {str(digits_run)!r}], standalone_mode=False)"
+    code += "; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_inspect_notices_files_of_another_run(digits_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(digits_run, tmp_path / "run")
+    succeed("fit", "digits", *TINY, "--seed", 1, "--out", tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "model.safetensors", tmp_path / "run")
+    result = run("inspect", tmp_path / "run")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert "model.safetensors: not the file that run.json was written with" in result.stderr
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"x")
+    assert "model.safetensors: damaged" in run("inspect", tmp_path / "run").stderr
+    assert "neither a model nor a checkpoint" in fail("inspect", tmp_path)
 
 
 # Errors

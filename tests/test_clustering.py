@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from selfsort.clustering import Clustering, cluster
+from selfsort.clustering import Clustering, cluster, order_by_size
 from selfsort.errors import DataError
-from selfsort.metrics import score, score_without_truth
+from selfsort.metrics import align_clusters, score, score_without_truth
 
 
 @pytest.fixture
@@ -25,6 +25,38 @@ def test_clusters_are_numbered_by_size(blobs: tuple[np.ndarray, np.ndarray]) -> 
     assert ((confidence > 0.5) & (confidence <= 1)).all()
     for seed in (1, 2):
         assert (cluster(points[::-1], 3, n_init=3, seed=seed).assign(points).labels == labels).all()
+
+
+def test_the_order_of_clusters_does_not_depend_on_how_they_were_numbered() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, 6, 40)
+    expected = np.argsort(order_by_size(labels, 7))[labels]
+    for _ in range(20):
+        permuted = draw.permutation(7)[labels]
+        assert (np.argsort(order_by_size(permuted, 7))[permuted] == expected).all()
+    sizes = np.bincount(expected, minlength=7)
+    assert (np.diff(sizes) <= 0).all()
+    ties = [(np.flatnonzero(expected == number)[0], size) for number, size in enumerate(sizes[:6])]
+    assert all(first < second for (first, size), (second, other) in itertools.pairwise(ties) if size == other)
+
+
+def test_aligning_finds_the_best_of_all_numberings() -> None:
+    draw = np.random.default_rng(1)
+    for n_clusters in (2, 4, 5):
+        labels, reference = draw.integers(0, n_clusters, 60), draw.integers(-1, 6, 60)
+        order = align_clusters(labels, reference, n_clusters)
+        assert sorted(order.tolist()) == list(range(n_clusters))
+        best = max((np.array(numbers)[labels] == reference).sum() for numbers in itertools.permutations(range(n_clusters)))
+        assert (np.argsort(order)[labels] == reference).sum() == best
+
+
+def test_aligning_gives_free_numbers_in_turn() -> None:
+    labels = np.array([0, 0, 0, 1, 1, 2, 3])
+    assert align_clusters(labels, np.array([-1, -1, -1, -1, -1, 0, -1]), 4).tolist() == [2, 0, 1, 3]
+    assert align_clusters(labels, np.full(7, -1), 4).tolist() == [0, 1, 2, 3]
+    assert align_clusters(labels, np.full(7, 99), 4).tolist() == [0, 1, 2, 3]
+    with pytest.raises(DataError, match="3 reference labels for 7 images"):
+        align_clusters(labels, np.zeros(3, dtype=int), 4)
 
 
 def test_confidence_is_zero_on_the_border_and_one_at_a_centre() -> None:

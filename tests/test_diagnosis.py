@@ -9,11 +9,12 @@ import torch
 from conftest import SMALL
 from selfsort import SelfSort
 from selfsort.agreement import Agreement
-from selfsort.diagnosis import diagnose
+from selfsort.diagnosis import Watch, diagnose
 from selfsort.graph import ClusterCount
 from selfsort.loop import EpochRecord
 from selfsort.machine import prepare_process
 from selfsort.metrics import LabelFreeScores
+from selfsort.recipes import get_recipe
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def good(digits: np.ndarray) -> SelfSort:
 
 
 def test_a_good_run_is_silent(good: SelfSort) -> None:
-    assert diagnose(good) == []
+    assert diagnose(good) == {}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_a_good_run_is_silent(good: SelfSort) -> None:
 )
 def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any, message: str) -> None:
     setattr(good, name, value)
-    (warning,) = diagnose(good)
+    (warning,) = diagnose(good).values()
     assert message in warning
     assert ";" in warning
 
@@ -51,15 +52,15 @@ def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any
 def test_a_narrow_gap_at_the_number_asked_for_is_no_fault(good: SelfSort) -> None:
     assert good.agreement_ is not None
     good.agreement_ = good.agreement_._replace(cluster_count=ClusterCount(4, 1.05))
-    assert diagnose(good) == []
+    assert diagnose(good) == {}
     good.n_clusters = "auto"
-    assert "no clear gap" in diagnose(good)[0]
+    assert "no clear gap" in diagnose(good)["cluster count"]
 
 
 def test_an_untrained_network_is_reported(digits: np.ndarray) -> None:
     settings = {**SMALL, "training.learning_rate": 0.0}
     sorter = SelfSort(10, recipe="paper", epochs=1, settings=settings).fit(digits[:300])
-    assert any("has learned little" in warning for warning in diagnose(sorter))
+    assert any("has learned little" in warning for warning in diagnose(sorter).values())
 
 
 def test_threads_are_those_asked_for() -> None:
@@ -67,3 +68,48 @@ def test_threads_are_those_asked_for() -> None:
     assert prepare_process(1) == 1
     assert torch.get_num_threads() == 1
     prepare_process(before)
+
+
+def told(settings: dict[str, Any], pixels: np.ndarray, *, epochs: int = 4) -> tuple[list[str], Watch, SelfSort]:
+    """What is said while a sorter learns from these images."""
+    said: list[str] = []
+    watch = Watch(get_recipe("paper").replace(SMALL | settings), said.append)
+    sorter = SelfSort(4, recipe="paper", epochs=epochs, settings=SMALL | settings, on_progress=watch).fit(pixels)
+    return said, watch, sorter
+
+
+def test_chance_is_said_once_and_while_it_happens(digits: np.ndarray) -> None:
+    said, watch, sorter = told({"training.learning_rate": 0.0}, digits[:300])
+    assert len(said) == 1
+    assert said[0].startswith("warning: after 50% of the training the network names the right transformation for only")
+    assert "--transforms" in said[0]
+    assert list(watch.found(sorter.history_)) == ["chance"]
+    assert "chance" in diagnose(sorter)
+
+
+def test_collapse_is_said_while_it_happens(digits: np.ndarray) -> None:
+    settings = {"objective.balance_weight": 0.0, "objective.affinity_weight": 300.0, "training.learning_rate": 0.01}
+    said, watch, sorter = told(settings, digits[:600], epochs=20)
+    assert any("collapse" in message and "objective.balance_weight" in message for message in said)
+    assert len(said) == len(set(said))
+    assert "collapse" in watch.found(sorter.history_)
+
+
+def test_a_dead_parent_is_said_unless_nothing_is_learned_at_all(good: SelfSort) -> None:
+    watch = Watch(get_recipe("paper").replace(SMALL), lambda message: None)
+    records = [EpochRecord("training", epoch, {"pseudo_accuracy": 0.8, "worst_parent": 0.0}) for epoch in (1, 2)]
+    assert "never recognised (a dead parent)" in watch.found(records)["dead parent"]
+    weak = EpochRecord("training", 1, {"pseudo_accuracy": 0.25, "worst_parent": 0.0})
+    assert watch.found([weak]) == {}
+    good.history_ = records
+    assert list(diagnose(good)) == ["dead parent"]
+
+
+def test_a_good_training_is_not_disturbed() -> None:
+    slope = np.linspace(0, 1, 8)[:, None] + np.linspace(0, 0.5, 8)  # so that every transformation is plain to see
+    pixels = (slope + np.random.default_rng(0).random((400, 8, 8)) / 2).astype(np.float32)
+    settings = {"network.batch_norm": True, "network.dropout_1": 0.0, "network.dropout_2": 0.0, "network.dropout_latent": 0.0}
+    said, watch, sorter = told(settings | {"training.learning_rate": 0.01}, pixels, epochs=6)
+    assert sorter.history_[-1].terms["pseudo_accuracy"] > 0.8
+    assert said == []
+    assert watch.found(sorter.history_) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from selfsort.errors import SelfsortError
-from selfsort.files import save_bytes, save_json, save_text
+from selfsort.files import copy_file, save_bytes, save_json, save_text
 
 
 def test_writes_into_folders_that_do_not_exist_yet_and_replaces(tmp_path: Path) -> None:
@@ -68,3 +68,14 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(SelfsortError, match=r"^cannot write .*; free some space or choose another place$"):
             save_bytes(path, b"")
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_copy_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"content")
+    os.utime(tmp_path / "x", (1, 1))
+    copy_file(tmp_path / "x", tmp_path / "new" / "y")
+    assert (tmp_path / "new" / "y").read_bytes() == b"content"
+    assert (tmp_path / "new" / "y").stat().st_mtime == 1
+    with pytest.raises(SelfsortError, match=r"cannot write .*z: No such file or directory"):
+        copy_file(tmp_path / "none", tmp_path / "new" / "z")
+    assert os.listdir(tmp_path / "new") == ["y"]

@@ -349,6 +349,20 @@ def test_a_long_line_of_pixels_does_not_become_a_huge_square(tmp_path: Path) -> 
     assert limited(tmp_path, "assert load_images(Path('.')).pixels.shape == (2, 1, 32, 32)") == ""
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"lossless": True}, {"exif": b"Exif"}, {"save_all": True, "append_images": [Image.new("L", (70, 50))]}]
+)
+def test_a_webp_file_says_its_size_before_it_takes_memory(tmp_path: Path, options: dict[str, Any]) -> None:
+    Image.new("RGB", (70, 50), "red").save(tmp_path / "a.webp", **options)
+    content = (tmp_path / "a.webp").read_bytes()
+    assert images_module._webp_size(content[:30]) == (70, 50)
+    assert load_images(tmp_path / "a.webp").pixels.shape == (1, 3, 32, 32)
+    if content[12:16] == b"VP8X":
+        (tmp_path / "a.webp").write_bytes(content[:24] + b"\xff\x3f\x00\xff\x3f\x00" + content[30:])
+        assert "declares 16384×16384 pixels" in limited(tmp_path, "load_images(Path('a.webp'))", 2**27)
+    assert images_module._webp_size(b"RIFF") == images_module._webp_size(b"\x89PNG") == (0, 0)
+
+
 # Arrays in files
 
 

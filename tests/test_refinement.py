@@ -132,8 +132,11 @@ def test_the_whole_recipe_saves_loads_and_repeats(images: ImageSet, tmp_path: Pa
     sizes = sorter.label_free_scores_.cluster_sizes
     assert sizes == sorted(sizes, reverse=True)
     assert [record.stage for record in sorter.history_] == ["training", "refinement", "refinement"]
+    reference = (sorter.labels_ + 1) % sorter.n_clusters_
+    assert (sorter.align(reference).labels_ == reference).all()
+    assert sorter.label_free_scores_.cluster_sizes == np.bincount(reference, minlength=sorter.n_clusters_).tolist()
     sorter.save(tmp_path)
-    assert (SelfSort.load(tmp_path).predict(images) == sorter.labels_).all()
+    assert (SelfSort.load(tmp_path).predict(images) == reference).all()
     assert sorter.agreement_ is not None
     assert sorter.agreement_.eigenvalues[0] == pytest.approx(1, abs=1e-4)
 

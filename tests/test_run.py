@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selfsort.errors import ModelFileError
-from selfsort.run import Assignments, Run, current_versions, load_assignments, load_run, save_assignments, save_run
+from selfsort.run import Assignments, Run, current_versions, file_hash, load_assignments, load_run, save_assignments, save_run
 
 HOSTILE = [
     "plain.png", "=cmd|' /C calc'!A0", "+1", "-1", "@x", "\ttab", "\rcarriage", "a\rb", "a\nb\r\nc", 'quo"te', "com,ma", "'quote",
@@ -38,7 +38,7 @@ def test_hostile_names_come_back(tmp_path: Path, truth: list[str] | None) -> Non
     saved = assignments(HOSTILE, truth)
     save_run(tmp_path, a_run(), saved)
     run, loaded = load_run(tmp_path)
-    assert run == a_run()
+    assert run == a_run(files={"assignments.csv": file_hash(tmp_path / "assignments.csv")})
     assert loaded.names == HOSTILE
     assert loaded.truth == truth
     assert np.array_equal(loaded.labels, saved.labels)
@@ -57,7 +57,17 @@ def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     with open(tmp_path / "a.csv", encoding="utf-8", errors="surrogateescape", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert len(cells) == 4 * (len(HOSTILE) + 1)
-    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝"))]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_no_cell_is_a_formula_for_spreadsheets_with_another_delimiter(tmp_path: Path, delimiter: str) -> None:
+    name = f"x{delimiter}=1+1"
+    save_assignments(tmp_path / "a.csv", assignments([name, "\n=1", "＝1"]))
+    with open(tmp_path / "a.csv", encoding="utf-8", newline="") as file:
+        cells = [cell for row in csv.reader(file, delimiter=delimiter) for cell in row]
+    assert not [cell for cell in cells if cell.strip().startswith(("=", "＝"))]
+    assert load_assignments(tmp_path / "a.csv").names == [name, "\n=1", "＝1"]
 
 
 def test_lines_end_as_unix_tools_expect(tmp_path: Path) -> None:
@@ -101,6 +111,8 @@ def test_a_run_with_a_value_of_the_wrong_type_is_refused(tmp_path: Path) -> None
         b"file,cluster,confidence\nx,0,1\n",
         b"name,cluster,confidence\nx,zero,1\n",
         b"name,cluster,confidence\nx,0\n",
+        b"name,cluster,confidence\nx,0,nan\n",
+        b"name,cluster,confidence\nx,0,1e99\n",
         b"name,cluster,confidence\nx," + b"9" * 30 + b",1\n",
         b'name,cluster,confidence\n"' + b"x" * 200_000 + b'",0,1\n',
     ],

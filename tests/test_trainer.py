@@ -1,5 +1,6 @@
 """The loop: it learns, repeats bit for bit, stops and goes on exactly, and says when it goes wrong."""
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,10 @@ import torch
 from conftest import SMALL
 from selfsort.checkpoint import load_tensors
 from selfsort.config import Config, ObjectiveConfig
-from selfsort.errors import ModelFileError, TrainingError, TrainingStopped
+from selfsort.errors import ConfigError, ModelFileError, TrainingError, TrainingStopped
 from selfsort.images import as_image_set
 from selfsort.loop import EpochRecord, Hook, Progress
-from selfsort.network import Activations, build_network, pool_parents
+from selfsort.network import AcolNetwork, Activations, build_network, pool_parents
 from selfsort.objective import objective
 from selfsort.preparation import Preparation
 from selfsort.trainer import train
@@ -108,6 +109,34 @@ def test_a_loss_that_is_no_number_stops_with_a_remedy(pixels: np.ndarray) -> Non
         run(pixels, config=CONFIG.replace({"training.learning_rate": 10.0, "objective.frobenius_weight": 1e38}))
 
 
+def test_weights_that_are_no_numbers_never_reach_a_checkpoint(
+    pixels: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, steps = tmp_path / "checkpoint.safetensors", []
+    monkeypatch.setenv("SELFSORT_CHECKPOINT_SECONDS", "0")
+
+    def spoil(progress: Progress) -> None:
+        steps.append(file.read_bytes() if file.exists() else b"")
+        if len(steps) == 7:
+            network = next(item for item in gc.get_objects() if isinstance(item, AcolNetwork) and item.training)
+            network.head.linear.bias.data[0] = torch.inf
+
+    gc.collect()
+    with pytest.raises(TrainingError, match="training: weights are NaN or infinite; use a smaller learning_rate"):
+        run(pixels, checkpoint=file, on_progress=spoil)
+    assert file.read_bytes() == steps[-1], "the last good one stays"
+    smaller = CONFIG.replace({"training.learning_rate": 1e-4})
+    history, _ = run(pixels, checkpoint=file, config=smaller)
+    assert len(history) == 3
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan"])
+def test_a_wrong_interval_is_said(pixels: np.ndarray, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("SELFSORT_CHECKPOINT_SECONDS", text)
+    with pytest.raises(ConfigError, match=f"SELFSORT_CHECKPOINT_SECONDS={text} should be a number >= 0"):
+        run(pixels)
+
+
 def test_the_pseudo_task_is_learned(digits: np.ndarray) -> None:
     history, _ = run(digits, config=CONFIG.replace({"training.epochs": 12, "network.width": 8, "network.latent_width": 128}))
     assert history[0].terms["classification"] > 2  # chance is log 8 = 2.08
@@ -122,4 +151,7 @@ def test_objective_weighs_its_parts(generator: torch.Generator) -> None:
     terms = objective(activations, parents, config=ObjectiveConfig(affinity_weight=2, balance_weight=3, frobenius_weight=0.5))
     expected = terms.classification + 2 * terms.affinity + 3 * (1 - terms.balance) + 0.5 * terms.frobenius
     assert float(terms.loss) == pytest.approx(float(expected))
+    right = (activations.parent_log_probs.argmax(dim=1) == parents).tolist()
+    assert float(terms.pseudo_accuracy) == pytest.approx(sum(right) / 6)
+    assert float(terms.worst_parent) == min(right), "each parent has one image here"
     assert float(terms.classification) == pytest.approx(float(-activations.parent_log_probs[range(6), range(6)].mean()))

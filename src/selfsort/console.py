@@ -11,6 +11,8 @@ import click
 from selfsort.errors import TrainingStopped
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from selfsort.loop import Progress
     from selfsort.metrics import Scores
 
@@ -28,11 +30,17 @@ def say(message: str) -> None:
     click.echo(message, err=True)
 
 
-def print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> None:
+def table_console() -> "Console":
+    """Standard output for tables, in which names are shown as they are."""
     from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
+
+
+def print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> None:
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
+    console = table_console()
     if scores:
         table = Table("images", "ACC", "purity", "NMI", "ARI")
         for name, values in scores.items():

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,13 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from selfsort.agreement import Agreement, agree
-from selfsort.checkpoint import load_tensors, load_weights, save_tensors
-from selfsort.clustering import Assignment, Clustering, cluster
+from selfsort.checkpoint import load_module, load_tensors, save_tensors
+from selfsort.clustering import Assignment, Clustering, cluster, order_by_size
 from selfsort.config import Config
+from selfsort.container import damaged
 from selfsort.errors import ConfigError, DataError, ModelFileError
 from selfsort.images import ImageSet, as_image_set
 from selfsort.loop import EpochRecord, Hook, training_flops
-from selfsort.metrics import score_without_truth
+from selfsort.metrics import align_clusters, score_without_truth
 from selfsort.network import AcolNetwork, build_network
 from selfsort.preparation import Preparation, empty_border
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
@@ -168,6 +170,19 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         images = self._images(X)
         return self._assign(self._sort(images, lambda stage: None), images).labels
 
+    def align(self, reference: NDArray[np.int64]) -> Self:
+        """Number the clusters so that as many images as possible have the number that `reference` gives them.
+
+        `reference` has a cluster for each image that was fitted, -1 where none is known.
+        """
+        check_is_fitted(self, "labels_")
+        order = align_clusters(self.labels_, reference, self.n_clusters_)
+        self._sorter = self._sorter.reorder(order)
+        self.labels_ = np.argsort(order)[self.labels_]
+        sizes = self.label_free_scores_.cluster_sizes
+        self.label_free_scores_ = replace(self.label_free_scores_, cluster_sizes=[sizes[cluster] for cluster in order])
+        return self
+
     def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None]) -> "_Sorter":
         """From the trained network to clusters: k-means or agreement of the views, then reclustering or refinement."""
         if self.config_.clustering.method == "k-means":
@@ -210,9 +225,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             n_images = refinement.steps * refinement.batch_size
         found = replace(found, classifier=classifier, history=history, n_images=n_images)
         calibrate(classifier, images, preparation=preparation, config=self.config_, seed=self.seed_)
-        sizes = np.bincount(self._assign(found, images).labels, minlength=found.n_clusters)
-        classifier.reorder(np.argsort(-sizes, kind="stable"))
-        return found
+        return found.reorder(order_by_size(self._assign(found, images).labels, found.n_clusters))
 
     def _assign(self, sorter: "_Sorter", images: ImageSet) -> Assignment:
         if sorter.classifier is not None:
@@ -261,34 +274,43 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         file = _model_file(Path(path))
         tensors, values = load_tensors(file, kind="model")
         try:
-            shape, n_clusters = values["image_shape"], values["n_clusters"]
+            shape, n_clusters, n_features = values["image_shape"], values["n_clusters"], values["n_features_in"]
+            numbers = [n_clusters, values["seed"], values["n_parents"], 0 if n_features is None else n_features, *(shape or [])]
+            if not all(type(number) is int and number >= 0 for number in numbers) or n_clusters < 1:
+                raise ValueError("a number in it is not one")
             self = cls(
                 n_clusters, recipe=values["recipe"], image_shape=tuple(shape) if shape else None, random_state=values["seed"]
             )
             self.config_, self.seed_, self.n_clusters_ = Config.from_dict(values["config"]), values["seed"], n_clusters
-            if values["n_features_in"] is not None:
-                self.n_features_in_ = values["n_features_in"]
+            if n_features is not None:
+                self.n_features_in_ = n_features
             is_own = self.config_.transforms.startswith(OWN)
             self.transforms_ = None if is_own else get_transforms(self.config_.transforms)
             self.preparation_ = Preparation(**values["preparation"])
             self.refinement_preparation_ = replace(self.preparation_, size=values["refinement_size"])
-            self.network_ = self._build_network(values["n_parents"])
-            load_weights(file, self.network_, tensors, "network")
+            self.network_ = load_module(file, lambda: self._build_network(values["n_parents"]), tensors, "network")
             if "clusters.centres" in tensors:
-                self._sorter = _Sorter(n_clusters, centres=Clustering(tensors["clusters.centres"].numpy()))
+                width = math.prod(self.network_.head.nodes)
+                if self.config_.clustering.space == "latent":
+                    width = self.config_.network.latent_width
+                if tensors["clusters.centres"].shape != (n_clusters, width):
+                    raise ValueError("its centres do not fit its network")
+                self._sorter = _Sorter(n_clusters, centres=Clustering(tensors["clusters.centres"].float().numpy()))
             else:
                 sorter = _Sorter(n_clusters, is_reclustered=bool(values["is_reclustered"]))
-                classifier = build_classifier(
+                build = partial(
+                    build_classifier,
                     self.config_.network if sorter.is_reclustered else self.config_.refinement,
                     channels=self.preparation_.channels,
                     size=self._classifier_preparation(sorter).size,
                     n_clusters=n_clusters,
                     generator=torch.Generator(),
                 )
-                load_weights(file, classifier, tensors, "classifier")
-                self._sorter = replace(sorter, classifier=classifier)
-        except (KeyError, TypeError, ConfigError) as error:
-            raise ModelFileError(f"{file}: damaged ({error}); restore it or train again.") from error
+                self._sorter = replace(sorter, classifier=load_module(file, build, tensors, "classifier"))
+        except ModelFileError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+            raise damaged(file, error) from error
         return self
 
     def _training_flops(self, n_samples: int) -> int:
@@ -370,6 +392,12 @@ class _Sorter:
     agreement: Agreement | None = None
     history: list[EpochRecord] = field(default_factory=list)
     n_images: int = 0
+
+    def reorder(self, order: NDArray[np.integer[Any]]) -> "_Sorter":
+        """Number the clusters anew: what was `order[i]` becomes i."""
+        if self.classifier is not None:
+            self.classifier.reorder(order)
+        return self if self.centres is None else replace(self, centres=Clustering(self.centres.centres[order]))
 
 
 def _model_file(path: Path) -> Path:

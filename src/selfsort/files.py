@@ -1,31 +1,56 @@
-"""Writes files so that each appears whole or not at all."""
+"""Writes files so that each appears whole or not at all, and keeps a folder to one process."""
 
 import json
 import os
 import secrets
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from selfsort.errors import SelfsortError
 
+TEMPORARY = ".selfsort-"
+"""How the names of files begin that are still being written; one may be left behind when a process is killed."""
 
-def save_bytes(path: Path, content: bytes) -> None:
-    """Write `content` to `path`: temporary file beside it, fsync, rename."""
-    temporary = path.with_name(f".selfsort-{secrets.token_hex(8)}")  # not path.name, which may be as long as names can be
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+LOCK = ".selfsort.lock"
+
+
+def save_bytes(path: Path, content: bytes, *, new_folder: bool = True) -> None:
+    """Write `content` to `path`: temporary file beside it, fsync, rename, fsync of the folder.
+
+    With `new_folder` a missing folder is made, else it is an error: it has vanished.
+    """
+    with _replacing(path, new_folder=new_folder) as temporary, open(temporary, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def copy_file(source: Path, path: Path) -> None:
+    """Copy a file with its times, so that it appears whole or not at all."""
+    with _replacing(path, new_folder=True) as temporary:
+        shutil.copy2(source, temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def _replacing(path: Path, *, new_folder: bool) -> Iterator[Path]:
+    """A name beside `path` to write to; when that is done it takes its place, and if it fails nothing is left of it."""
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")  # not path.name, which may be as long as names can be
+    with _one_line(path):
+        if new_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            yield temporary
             os.replace(temporary, path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise SelfsortError(f"cannot write {path}: {error.strerror or error}; free some space or choose another place") from error
+        _sync_folder(path.parent)
 
 
 def save_text(path: Path, text: str) -> None:
@@ -36,3 +61,60 @@ def save_text(path: Path, text: str) -> None:
 def save_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write `content` as indented JSON."""
     save_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, unless it is there."""
+    with _one_line(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold `folder` for this process, made if it is missing; it goes again if nothing was put into it.
+
+    The lock is the operating system's: it ends with the process, however that ends.
+    """
+    from filelock import FileLock, Timeout
+
+    make_folder(folder)
+    with _one_line(folder):
+        lock = FileLock(folder / LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise SelfsortError(f"{folder}: another selfsort is writing to it; wait for it, or choose another --out.") from error
+    try:
+        _remove_temporary(folder)
+        yield
+    finally:
+        with suppress(OSError):  # removed while it is held: whoever waits for it sees that and makes a new one
+            (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _remove_temporary(folder: Path) -> None:
+    """Remove what killed processes were writing to a folder that is locked, or to a folder in it."""
+    for file in (*folder.glob(f"{TEMPORARY}*"), *folder.glob(f"*/{TEMPORARY}*")):
+        with suppress(OSError):
+            file.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a loss of power, where folders can be synced."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def _one_line(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SelfsortError(f"cannot write {path}: {error.strerror or error}; free some space or choose another place") from error

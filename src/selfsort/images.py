@@ -240,15 +240,43 @@ def _read_image(path: Path, size: int) -> tuple[NDArray[np.uint8], bool]:
     try:
         if path.exists() and not path.is_file():  # opening a pipe would wait for ever
             raise OSError("not a regular file")
+        with open(path, "rb") as file:
+            _refuse_large(*_webp_size(file.read(30)))  # Pillow takes memory for a whole WebP image when it opens it
         with Image.open(path, formats=_formats()) as image:
-            if image.width * image.height > MAX_IMAGE_PIXELS:
-                raise OSError(f"declares {image.width}×{image.height} pixels, more than {MAX_IMAGE_PIXELS:,}")
+            _refuse_large(image.width, image.height)
             is_grey = image.mode in GREY_MODES
             image.draft("RGB" if not is_grey else "L", (2 * size, 2 * size))
             with _ONE_LARGE_IMAGE if image.width * image.height > LARGE_PIXELS else nullcontext():
-                return np.moveaxis(_fit_square(_eight_bits(ImageOps.exif_transpose(image)), size), 2, 0), is_grey
+                return np.moveaxis(_fit_square(_eight_bits(_upright(image)), size), 2, 0), is_grey
     except Exception as error:  # Pillow's many readers raise whatever they stumble over
         raise DataError(f"{path}: not a readable image ({first_line(error)}); remove it or use --skip-broken.") from error
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turned as its EXIF data says; a picture is good even if that is damaged."""
+    image.load()
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:
+        return image
+
+
+def _refuse_large(width: int, height: int) -> None:
+    if width * height > MAX_IMAGE_PIXELS:
+        raise OSError(f"declares {width}×{height} pixels, more than {MAX_IMAGE_PIXELS:,}")
+
+
+def _webp_size(head: bytes) -> tuple[int, int]:
+    """Width and height that the first 30 bytes of a WebP file declare; 0 for any other file."""
+    kind = head[12:16] if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else b""
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
+    if kind == b"VP8L":
+        bits = int.from_bytes(head[21:25], "little")
+        return 1 + bits % 2**14, 1 + (bits >> 14) % 2**14
+    if kind == b"VP8 ":
+        return int.from_bytes(head[26:28], "little") % 2**14, int.from_bytes(head[28:30], "little") % 2**14
+    return 0, 0
 
 
 def first_line(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """The training loop that every learning stage shares, read top to bottom; it tells the outside through one hook."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,13 +13,21 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from selfsort.checkpoint import load_checkpoint, save_checkpoint
-from selfsort.errors import TrainingError, TrainingStopped
+from selfsort.container import damaged
+from selfsort.errors import ConfigError, TrainingError, TrainingStopped
+from selfsort.files import make_folder
 
 CHECKPOINT_SECONDS = 120.0
-"""How often a checkpoint is written."""
+"""How often a checkpoint is written, unless SELFSORT_CHECKPOINT_SECONDS says otherwise."""
 
 WARM_UP = 0.25
 """Share of the training in which the learning rate of the one-cycle schedule rises."""
+
+
+REMEDY = (
+    "use a smaller learning_rate (training.learning_rate, refinement.learning_rate or recluster.learning_rate) "
+    "or objective.affinity_weight."
+)
 
 
 @dataclass(frozen=True)
@@ -95,15 +104,24 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
     and at the end.
     """
     history: list[EpochRecord] = []
-    start, sums = 0, torch.zeros(0, dtype=torch.float64)
+    start, sums, begin, interval = 0, torch.zeros(0, dtype=torch.float64), time.monotonic(), checkpoint_seconds()
     if checkpoint and checkpoint.exists():
         progress = load_checkpoint(checkpoint, task.module, task.optimizer, task.generator, task.job)
-        history = [EpochRecord(**record) for record in progress["history"]]
-        start, sums = progress["step"], torch.tensor(progress["sums"], dtype=torch.float64)
+        try:
+            history = [EpochRecord(**record) for record in progress["history"]]
+            start, sums = int(progress["step"]), torch.tensor(progress["sums"], dtype=torch.float64)
+            begin -= float(progress["seconds"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(checkpoint, error) from error
+    elif checkpoint:
+        make_folder(checkpoint.parent)
 
     def save(step: int) -> None:
+        if any(not tensor.isfinite().all() for tensor in task.module.state_dict().values() if tensor.is_floating_point()):
+            raise TrainingError(f"{task.stage}: weights are NaN or infinite; {REMEDY}")
         if checkpoint:
-            state = {"job": task.job, "history": [asdict(record) for record in history], "step": step, "sums": sums.tolist()}
+            records, seconds = [asdict(record) for record in history], round(time.monotonic() - begin, 3)
+            state = {"job": task.job, "history": records, "step": step, "sums": sums.tolist(), "seconds": seconds}
             save_checkpoint(checkpoint, task.module, task.optimizer, task.generator, state)
 
     n_steps, n_all = task.n_steps, task.n_epochs * task.n_steps
@@ -119,10 +137,7 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
             loss.backward()  # type: ignore[no-untyped-call]
             values = torch.stack([term.detach() for term in terms.values()]).double()
             if not math.isfinite(values[0].item()):
-                raise TrainingError(
-                    f"{task.stage}: the loss is {values[0].item()} in epoch {epoch + 1}; use a smaller learning_rate "
-                    f"(training.learning_rate or refinement.learning_rate) or objective.affinity_weight."
-                )
+                raise TrainingError(f"{task.stage}: the loss is {values[0].item()} in epoch {epoch + 1}; {REMEDY}")
             task.optimizer.step()
             task.after_step()
             sums = sums + values if len(sums) else values
@@ -134,7 +149,7 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
             stop = on_progress and on_progress(
                 Progress(record, task.n_epochs, step, n_steps, clock.images_per_second, clock.seconds_left)
             )
-            if stop or time.monotonic() - last_saved > CHECKPOINT_SECONDS:
+            if stop or time.monotonic() - last_saved > interval:
                 save(step % n_steps)
                 last_saved = time.monotonic()
             if stop:
@@ -142,6 +157,18 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
         start = 0
     save(0)
     return history
+
+
+def checkpoint_seconds() -> float:
+    """The seconds between two checkpoints, as the environment has it."""
+    text = os.environ.get("SELFSORT_CHECKPOINT_SECONDS") or str(CHECKPOINT_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise ConfigError(f"SELFSORT_CHECKPOINT_SECONDS={text} should be a number >= 0.")
+    return seconds
 
 
 class _Clock:

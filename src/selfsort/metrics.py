@@ -49,6 +49,27 @@ def score(truth: NDArray[Any], labels: NDArray[Any]) -> Scores:
     )
 
 
+def align_clusters(labels: NDArray[np.int64], reference: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """The order in which clusters should be numbered to agree with `reference` (-1: unknown) on as many images as possible.
+
+    What was `order[i]` becomes i. Numbers that nothing in the reference speaks for go to the other clusters in turn.
+
+    >>> align_clusters(np.array([0, 0, 1, 2, 2]), np.array([2, 2, -1, 0, 0]), 3).tolist()
+    [2, 1, 0]
+    """
+    if len(labels) != len(reference):
+        raise DataError(f"{len(reference)} reference labels for {len(labels)} images; there should be as many.")
+    known = (reference >= 0) & (reference < n_clusters)
+    common = np.zeros((n_clusters, n_clusters), dtype=np.int64)
+    np.add.at(common, (labels[known], reference[known]), 1)
+    order = np.full(n_clusters, -1)
+    for cluster, number in zip(*linear_sum_assignment(common, maximize=True), strict=True):
+        if common[cluster, number]:
+            order[number] = cluster
+    order[order < 0] = np.setdiff1d(np.arange(n_clusters), order)
+    return order
+
+
 def score_without_truth(
     points: NDArray[np.float32],
     labels: NDArray[Any],

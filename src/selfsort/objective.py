@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
 from torch.nn import functional
 
 from selfsort.config import ObjectiveConfig
@@ -19,6 +21,7 @@ class LossTerms(NamedTuple):
     balance: Scalar
     frobenius: Scalar
     pseudo_accuracy: Scalar
+    worst_parent: Scalar
 
 
 def objective(activations: Activations, parents: Parents, *, config: ObjectiveConfig) -> LossTerms:
@@ -31,5 +34,11 @@ def objective(activations: Activations, parents: Parents, *, config: ObjectiveCo
         + config.balance_weight * (1 - gar.balance)
         + config.frobenius_weight * gar.frobenius
     )
-    pseudo_accuracy = (activations.parent_log_probs.detach().argmax(dim=1) == parents).float().mean()
-    return LossTerms(total, classification, *gar, pseudo_accuracy)
+    is_right = (activations.parent_log_probs.detach().argmax(dim=1) == parents).float()
+    return LossTerms(total, classification, *gar, is_right.mean(), _worst_parent(is_right, parents))
+
+
+def _worst_parent(is_right: Tensor, parents: Parents) -> Scalar:
+    """The share of right answers for the parent that has the fewest; 0 over a whole epoch: it is dead."""
+    counts, hits = torch.bincount(parents), torch.bincount(parents, weights=is_right)
+    return (hits / counts)[counts > 0].min().float()

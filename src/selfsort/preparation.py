@@ -1,5 +1,6 @@
 """Pixels as they came to what the network sees: scaled, square, resized, normalised."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from selfsort.images import ImageSet
 from selfsort.shapes import Images
 
 BORDER_SAMPLE = 5000
+MAX_SIZE = 100_000
 
 USUAL_TOPS = (1.0, 255.0, 65535.0)
 """What white usually is, where black is 0."""
@@ -32,6 +34,13 @@ class Preparation:
     high: float
     normalise: str
     border: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what no images can have led to, as a model file may hold it."""
+        whole = all(isinstance(value, int) and 1 <= value <= MAX_SIZE for value in (self.channels, self.size))
+        numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in (self.low, self.high, self.border))
+        if not (whole and numbers and 0 <= self.border < 0.5 and self.normalise in ("unit", "image")):
+            raise DataError(f"{self} is not a way to prepare images.")
 
     def for_images(self, images: ImageSet) -> "Preparation":
         """The same for images whose pixels have another of the usual ranges, such as bytes instead of [0, 1]."""

@@ -1,10 +1,11 @@
 """What a finished run leaves on disk: `run.json` for the whole and `assignments.csv` for each image; no torch."""
 
 import csv
+import hashlib
 import json
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,11 @@ from numpy.typing import NDArray
 from selfsort.errors import ModelFileError
 from selfsort.files import save_json, save_text
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins so for a formula."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""A spreadsheet takes a cell that begins so for a formula (the last ones in East Asian settings)."""
+
+QUOTED = ";\t\r\n"
+"""Cells with these are quoted as well as those with a comma: some spreadsheets take a semicolon or a tab for the next cell."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class Run:
     """Everything about a finished run except the weights; `scores` holds a table per protocol.
 
     `reading` says how the images can be read again: source, data_dir, size, folder_truth, skip_broken.
-    `seconds` are those of the process that finished it, without what ran before a resume.
+    `seconds` include the training of earlier processes if it was resumed. `alignment`: the run whose numbers the clusters
+    took over, images in common and the share of them with the same number. `files`: the SHA-256 of each file beside it.
     """
 
     source: str
@@ -56,6 +61,8 @@ class Run:
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
+    alignment: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def current_versions() -> dict[str, str]:
@@ -64,10 +71,20 @@ def current_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def save_run(folder: Path, run: Run, assignments: Assignments) -> None:
-    """Write `run.json` and `assignments.csv` into `folder`."""
+def save_run(folder: Path, run: Run, assignments: Assignments, *, beside: Sequence[str] = ()) -> None:
+    """Write `assignments.csv` and then `run.json`, with the hashes of it and of the files `beside` them, into `folder`."""
     save_assignments(folder / "assignments.csv", assignments)
-    save_json(folder / "run.json", asdict(run))
+    hashes = {name: file_hash(folder / name) for name in ("assignments.csv", *beside)}
+    save_json(folder / "run.json", asdict(replace(run, files=hashes)))
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror}); restore it or train again.") from error
 
 
 def load_run(folder: Path | str) -> tuple[Run, Assignments]:
@@ -88,12 +105,12 @@ def load_run(folder: Path | str) -> tuple[Run, Assignments]:
 def save_assignments(path: Path, assignments: Assignments) -> None:
     """Write a CSV file that is safe to open in a spreadsheet: a name that looks like a formula gets a leading quote."""
     lines: list[str] = []
-    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")  # so that names with \r are quoted too
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator=QUOTED)  # it quotes cells with any of these
     writer.writerow(["name", "cluster", "confidence", *(["truth"] if assignments.truth is not None else [])])
     truth = assignments.truth if assignments.truth is not None else [None] * len(assignments.names)
     for name, label, confidence, known in zip(assignments.names, assignments.labels, assignments.confidence, truth, strict=True):
         writer.writerow([_guard(name), int(label), f"{confidence:.4f}", *([_guard(known)] if known is not None else [])])
-    save_text(path, "".join(line.removesuffix("\r\n") + "\n" for line in lines))
+    save_text(path, "".join(line.removesuffix(QUOTED) + "\n" for line in lines))
 
 
 def load_table(path: Path, *columns: str) -> Iterator[dict[str, str]]:
@@ -114,10 +131,13 @@ def load_assignments(path: Path) -> Assignments:
     """Read what `save_assignments` wrote."""
     rows = list(load_table(path, "name", "cluster", "confidence"))
     try:
+        confidence = np.array([float(row["confidence"]) for row in rows])
+        if not ((confidence >= 0) & (confidence <= 1)).all():
+            raise ValueError("a confidence is not in [0, 1]")
         return Assignments(
             [row["name"] for row in rows],
             np.array([int(row["cluster"]) for row in rows], dtype=np.int64),
-            np.array([float(row["confidence"]) for row in rows], dtype=np.float32),
+            confidence.astype(np.float32),
             [row.get("truth", "") for row in rows] if rows and "truth" in rows[0] else None,
         )
     except (ValueError, OverflowError) as error:

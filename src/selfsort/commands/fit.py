@@ -3,7 +3,6 @@
 import json
 import shlex
 import time
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +12,20 @@ from click.core import ParameterSource
 
 from selfsort.commands.common import assignments_of, load_source_images, source_options
 from selfsort.commands.report import REPORT, write_report
+from selfsort.commands.state import CHECKPOINT, JOB, has_checkpoint, load_job, refuse_used_folder, remove_state, seconds_before
 from selfsort.console import print_scores, progress_bars, say, stop_signal
-from selfsort.errors import SelfsortError, TrainingStopped
+from selfsort.errors import SelfsortError, TrainingError, TrainingStopped
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from selfsort.config import Config
     from selfsort.estimator import SelfSort
     from selfsort.images import ImageSet
     from selfsort.metrics import Scores
 
-CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint", "job.json", "model.safetensors", "clusters.png"
+MODEL, PICTURE = "model.safetensors", "clusters.png"
 
 
 @click.command()
@@ -36,6 +40,9 @@ CHECKPOINT, JOB, MODEL, PICTURE = "checkpoint", "job.json", "model.safetensors",
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**31 - 1), help="Same seed, same result.")
 @click.option("--test", "test_source", help="Images to score as well.  [default: the test split of a named data set]")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.  [default: NAME-sorted]")
+@click.option(
+    "--align-to", type=click.Path(path_type=Path), help="Earlier run or its CSV file whose cluster numbers to take over."
+)
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier run in --out.")
 @click.option("--no-report", is_flag=True, help="Do not write report.html (`selfsort report` can do it later).")
 @click.option("--resume", type=click.Path(path_type=Path, file_okay=False), help="Go on with the interrupted run in this folder.")
@@ -52,46 +59,63 @@ def fit(
     **options: Any,
 ) -> None:
     """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv, clusters.png and report.html."""
-    from selfsort.files import save_json
-    from selfsort.machine import prepare_process
+    from selfsort.files import locked
 
     if resume is not None:
         given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-        if stray := sorted(given - {"resume", "as_json"}):
+        if stray := sorted(given - {"resume", "as_json", "changes"}):
             raise click.UsageError(f"--resume takes no {stray[0]}: the folder knows how the run was started.")
-        out, job = resume, _load_job(resume)
-    elif source is None:
+        if not resume.is_dir():
+            raise SelfsortError(f"{resume}: nothing to resume, no such folder.")
+        with locked(resume):
+            job = load_job(resume, fit.params)
+            job["changes"] = [*job["changes"], *_rate_changes(options["changes"])]
+            _start(resume, job, as_json, is_new=False)
+        return
+    if source is None:
         raise click.UsageError("Missing argument 'SOURCE': a folder of images, a file, or one of digits, mnist, usps, svhn.")
-    else:
-        out = out or Path(f"{Path(source).resolve().name if Path(source).exists() else source.replace(':', '-')}-sorted")
+    out = out or Path(f"{Path(source).resolve().name if Path(source).exists() else source.replace(':', '-')}-sorted")
+    for name in ("data_dir", "config_file", "align_to"):
+        options[name] = str(options[name].resolve()) if options[name] else None
+    options["test_source"] = _absolute(options["test_source"]) if options["test_source"] else None
+    options["clusters"] = _cluster_number(options["clusters"])
+    with locked(out):
         if not overwrite:
-            _refuse_used_folder(out)
-        options["data_dir"] = str(options["data_dir"].resolve()) if options["data_dir"] else None
-        options["config_file"] = str(options["config_file"].resolve()) if options["config_file"] else None
-        options["test_source"] = _absolute(options["test_source"]) if options["test_source"] else None
-        options["clusters"] = _cluster_number(options["clusters"])
-        job = {"source": _absolute(source), **options}
+            refuse_used_folder(out)
+        _start(out, {"source": _absolute(source), **options}, as_json, is_new=True)
+
+
+def _start(out: Path, job: dict[str, Any], as_json: bool, *, is_new: bool) -> None:
+    """Check and read everything that is given, then fit; what cannot be resumed leaves nothing behind."""
+    from selfsort.files import save_json
+    from selfsort.machine import prepare_process
+
     threads = prepare_process(job["threads"])
     settings = _settings(job)
-    size = _image_size(job, settings)
+    config = _check_config(job, settings)
+    size = config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)
     images = load_source_images(job["source"], job, size)
     test = _load_test(images, job, size or max(8, *images.pixels.shape[2:]))
-    if resume is None:
-        _remove_state(out)
-        save_json(out / JOB, job)
+    reference = _load_reference(images, job["align_to"]) if job["align_to"] else None
+    if is_new:
+        remove_state(out)
+    save_json(out / JOB, job)
     try:
-        _fit(images, test, settings, job, out, threads, as_json)
-    except SelfsortError:
-        if not _has_state(out):  # nothing to resume
-            _remove_state(out)
-            with suppress(OSError):  # unless something else is in it
-                out.rmdir()
+        _fit(images, test, reference, config, settings, job, out, threads, as_json)
+    except SelfsortError as error:
+        if not has_checkpoint(out):  # nothing to resume
+            remove_state(out)
+        elif isinstance(error, TrainingError):
+            go_on = f"selfsort fit --resume {shlex.quote(str(out))} --set training.learning_rate=…"
+            raise TrainingError(f"{error} Its last good state is kept; go on from there with: {go_on}") from error
         raise
 
 
 def _fit(
     images: "ImageSet",
     test: "ImageSet | None",
+    reference: "NDArray[np.int64] | None",
+    config: "Config",
     settings: dict[str, Any],
     job: dict[str, Any],
     out: Path,
@@ -100,7 +124,7 @@ def _fit(
 ) -> None:
     from dataclasses import asdict
 
-    from selfsort.diagnosis import diagnose
+    from selfsort.diagnosis import Watch, diagnose
     from selfsort.estimator import SelfSort
     from selfsort.files import save_bytes
     from selfsort.metrics import score
@@ -109,7 +133,7 @@ def _fit(
     from selfsort.recipes import DEFAULT_RECIPE
     from selfsort.run import Run, current_versions, save_run
 
-    begin = time.monotonic()
+    begin = time.monotonic() - seconds_before(out)
     sorter = SelfSort(
         job["clusters"],
         recipe=job["recipe"] or DEFAULT_RECIPE,
@@ -120,17 +144,17 @@ def _fit(
         checkpoint=out / CHECKPOINT,
     )
     say(f"{images.source}: {len(images):,} images of {'×'.join(map(str, images.pixels.shape[1:]))}, {threads} threads")
+    watch = Watch(config, say)
     try:
         with progress_bars() as bars, stop_signal() as stopped:
-            sorter.on_progress, sorter.on_stage = partial(bars.training, stopped), partial(bars.stage, stopped=stopped)
+            sorter.on_progress = lambda progress: watch(progress) or bars.training(stopped, progress)
+            sorter.on_stage = partial(bars.stage, stopped=stopped)
             sorter.fit(images)
     except TrainingStopped as error:
         raise SelfsortError(f"{error} Go on with: selfsort fit --resume {shlex.quote(str(out))}") from error
 
-    for outdated in (REPORT, MAP_FILE):
-        (out / outdated).unlink(missing_ok=True)
-    sorter.save(out)
-    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
+    if reference is not None:
+        sorter.align(reference)
     scores: dict[str, Scores] = {}
     if images.truth is not None:
         scores[f"{images.source}, clusters fitted on these images"] = score(images.truth, sorter.labels_)
@@ -138,6 +162,7 @@ def _fit(
         scores[f"{test.source}, predicted from {images.source}"] = score(test.truth, sorter.predict(test))
         if len(test) >= sorter.n_clusters_:
             scores[f"{test.source}, clusters fitted on these images"] = score(test.truth, sorter.cluster_anew(test))
+    found = diagnose(sorter)
     run = Run(
         source=images.source,
         recipe=sorter.recipe,
@@ -154,21 +179,28 @@ def _fit(
         eigenvalues=sorter.agreement_.eigenvalues if sorter.agreement_ else [],
         cluster_count=sorter.agreement_.cluster_count._asdict() if sorter.agreement_ else {},
         skipped=list(images.skipped),
-        warnings=diagnose(sorter),
+        warnings=list((watch.found(sorter.history_) | found).values()),
         versions=current_versions(),
         reading={name: job[name] for name in ("source", "data_dir", "size", "folder_truth", "skip_broken")},
+        alignment=_alignment(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
     )
-    save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_))
-    _remove_state(out)
+    for outdated in (REPORT, MAP_FILE):
+        (out / outdated).unlink(missing_ok=True)
+    sorter.save(out)
+    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
+    save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_), beside=(MODEL, PICTURE))
+    remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
     if not job["no_report"]:
         written += _report(out, images, sorter)
     if as_json:
         result = {"scores": run.scores, "n_clusters": run.n_clusters, "label_free": run.label_free, "warnings": run.warnings}
-        click.echo(json.dumps({**result, "written": written}))
+        click.echo(json.dumps({**result, "alignment": run.alignment, "written": written}))
     else:
         print_scores(scores, run.label_free)
-        for warning in run.warnings:
+        if reference is not None:
+            click.echo("{same:.1%} of the {common:,} images in common have the number of {to}".format(**run.alignment))
+        for warning in (found[kind] for kind in found if kind not in watch.told):  # the others have been said
             click.echo(f"warning: {warning}")
         click.echo("wrote " + "\n      ".join(written))
 
@@ -186,6 +218,26 @@ def _report(out: Path, images: "ImageSet", sorter: "SelfSort") -> list[str]:
     except SelfsortError as error:
         say(f"no report: {error} Everything else is written; try again with: selfsort report {shlex.quote(str(out))}")
         return []
+
+
+def _load_reference(images: "ImageSet", earlier: str) -> "NDArray[np.int64]":
+    """The cluster that an earlier run gave to each image, by its name; -1 for those it did not have."""
+    import numpy as np
+
+    from selfsort.run import load_assignments
+
+    path = Path(earlier)
+    assignments = load_assignments(path / "assignments.csv" if path.is_dir() else path)
+    known = dict(zip(assignments.names, assignments.labels.tolist(), strict=True))
+    reference = np.array([known.get(name, -1) for name in images.names], dtype=np.int64)
+    if (reference < 0).all():
+        raise SelfsortError(f"{earlier}: has no image in common with {images.source}; --align-to needs some, by their names.")
+    return reference
+
+
+def _alignment(labels: "NDArray[np.int64]", reference: "NDArray[np.int64]", earlier: str) -> dict[str, Any]:
+    common = reference >= 0
+    return {"to": earlier, "common": int(common.sum()), "same": float((labels == reference)[common].mean())}
 
 
 def _cluster_number(text: str) -> int | str:
@@ -207,8 +259,16 @@ def _settings(job: dict[str, Any]) -> dict[str, Any]:
     return settings | ({"images.size": job["size"]} if job["size"] else {})
 
 
-def _image_size(job: dict[str, Any], settings: dict[str, Any]) -> int | None:
-    """Check the whole configuration before any image is read; answers the size that it asks for."""
+def _rate_changes(changes: tuple[str, ...]) -> tuple[str, ...]:
+    """The only settings that may be changed when a run goes on: those that can save it from a loss that is no number."""
+    for change in changes:
+        if not change.partition("=")[0].strip().endswith(".learning_rate"):
+            raise click.UsageError(f"--resume takes no --set {change}: only a learning_rate may change, the rest is as it was.")
+    return changes
+
+
+def _check_config(job: dict[str, Any], settings: dict[str, Any]) -> "Config":
+    """Check the whole configuration before any image is read."""
     from selfsort.recipes import DEFAULT_RECIPE, get_recipe
     from selfsort.transforms import get_transforms
 
@@ -218,39 +278,7 @@ def _image_size(job: dict[str, Any], settings: dict[str, Any]) -> int | None:
     get_transforms(config.transforms)
     if job["clusters"] == "auto" and config.clustering.method == "k-means":
         raise SelfsortError("-k auto works with --recipe standard; give a number here.")
-    return config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)
-
-
-def _load_job(folder: Path) -> dict[str, Any]:
-    try:
-        job: dict[str, Any] = json.loads((folder / JOB).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        finished = (folder / "run.json").exists()
-        reason = "its run is finished" if finished else f"it has no readable {JOB}"
-        raise SelfsortError(f"{folder}: nothing to resume, {reason}.") from error
-    names = {"source", *(option.name for option in fit.params)} - {"resume", "out", "overwrite", "as_json"}
-    if not isinstance(job, dict) or set(job) != names:
-        raise SelfsortError(f"{folder / JOB}: damaged or of another version; start anew with --overwrite.")
-    return job
-
-
-def _refuse_used_folder(out: Path) -> None:
-    if _has_state(out):
-        raise SelfsortError(f"{out}: holds an interrupted run; go on with --resume {out}, or start anew with --overwrite.")
-    if (out / "run.json").exists():
-        raise SelfsortError(f"{out}: holds the results of an earlier run; choose another --out, or --overwrite.")
-
-
-def _has_state(out: Path) -> bool:
-    return any((out / CHECKPOINT).glob("*.safetensors"))
-
-
-def _remove_state(out: Path) -> None:
-    """Remove what an interrupted run would go on from, and nothing else."""
-    for file in (*(out / CHECKPOINT).glob("*.safetensors"), out / JOB):
-        file.unlink(missing_ok=True)
-    with suppress(OSError):
-        (out / CHECKPOINT).rmdir()
+    return config
 
 
 def _absolute(source: str) -> str:

@@ -14,6 +14,9 @@ from selfsort.errors import SelfsortError
 if TYPE_CHECKING:
     from selfsort.images import ImageSet
 
+MAX_NAME = 240
+"""Bytes of the names of copies; file systems allow 255."""
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
@@ -59,17 +62,27 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
         click.echo(f"{len(images):,} images assigned\nwrote " + "\n      ".join(written))
 
 
+def _joined(name: str) -> str:
+    """One file name of the folders and the name of a file; too long a one keeps its beginning, a hash and its ending."""
+    import hashlib
+
+    joined = name.replace(os.sep, "__")
+    if len(os.fsencode(joined)) <= MAX_NAME:
+        return joined
+    stem, ending = os.path.splitext(joined)
+    ending = f"-{hashlib.sha256(os.fsencode(joined)).hexdigest()[:16]}{ending if len(ending) <= 16 else ''}"
+    while len(os.fsencode(stem + ending)) > MAX_NAME:
+        stem = stem[:-1]
+    return stem + ending
+
+
 def _copy_files(images: "ImageSet", labels: Any, target: Path) -> None:
     """Copy each file to TARGET/cluster-N/, the folders of its name joined with `__`."""
-    import shutil
+    from selfsort.files import copy_file
 
     assert images.root is not None
     for name, label in zip(images.names, labels, strict=True):
-        place = target / f"cluster-{label}" / name.replace(os.sep, "__")
+        place = target / f"cluster-{label}" / _joined(name)
         while place.exists():
             place = place.with_name(f"_{place.name}")
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(images.root / name, place)
-        except OSError as error:
-            raise SelfsortError(f"cannot copy {images.root / name} to {place}: {error.strerror or error}.") from error
+        copy_file(images.root / name, place)

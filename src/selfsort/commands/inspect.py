@@ -1,0 +1,110 @@
+"""`selfsort inspect`: what is in a run's folder or a model file, without building a network."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from selfsort.commands.state import CHECKPOINT, JOB
+from selfsort.errors import ModelFileError
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def inspect(path: Path, as_json: bool) -> None:
+    """Show what is in PATH (a run's folder, a model or a checkpoint) and whether it is whole; loads no network."""
+    files = _files(path)
+    report: dict[str, Any] = {"path": str(path), "files": [_inspect_file(file) for file in files]}
+    if path.is_dir():
+        report |= {"interrupted": (path / JOB).exists(), **_inspect_run(path)}
+    if as_json:
+        click.echo(json.dumps(report))
+    else:
+        for file in report["files"]:
+            _print_file(file)
+        _print_run(report)
+    broken = [entry["error"] for entry in report["files"] if "error" in entry] + report.get("problems", [])
+    if broken:
+        raise ModelFileError(broken[0])
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = [path / "model.safetensors"] if (path / "model.safetensors").exists() else []
+    files += sorted((path / CHECKPOINT).glob("*.safetensors"))
+    if not files and not (path / "run.json").exists() and not (path / JOB).exists():
+        raise ModelFileError(f"{path}: holds neither a model nor a checkpoint; is this the folder that `selfsort fit` wrote?")
+    return files
+
+
+def _inspect_file(path: Path) -> dict[str, Any]:
+    """Everything about one file; an `error` if it is not whole."""
+    from selfsort.container import load_container, load_header
+
+    report: dict[str, Any] = {"file": str(path)}
+    try:
+        header = load_header(path)
+        shapes = {name: {"dtype": entry["dtype"], "shape": entry["shape"]} for name, entry in header.tensors.items()}
+        report |= {"values": header.values, "bytes": header.n_bytes, "sha256": header.sha256, "tensors": shapes}
+        load_container(path)
+    except ModelFileError as error:
+        report["error"] = str(error)
+    return report
+
+
+def _inspect_run(folder: Path) -> dict[str, Any]:
+    """What `run.json` says, and whether the files beside it are those it was written with."""
+    from selfsort.run import file_hash, load_run
+
+    if not (folder / "run.json").exists():
+        return {}
+    try:
+        run, assignments = load_run(folder)
+        changed = [name for name, expected in run.files.items() if file_hash(folder / name) != expected]
+    except ModelFileError as error:
+        return {"problems": [str(error)]}
+    problems = [f"{folder / name}: not the file that run.json was written with; restore it or train again." for name in changed]
+    if len(assignments.names) != run.n_samples:
+        problems.append(f"{folder}: assignments.csv has {len(assignments.names)} images and run.json {run.n_samples}.")
+    return {"run": {"source": run.source, "n_samples": run.n_samples, "warnings": run.warnings}, "problems": problems}
+
+
+def _print_file(report: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from selfsort.console import table_console
+
+    click.echo(report["file"])
+    if "values" not in report:
+        click.echo(f"  {report['error']}")
+        return
+    values, console = report["values"], table_console()
+    click.echo(f"  selfsort {values['kind']}, format {values['format']}, {report['bytes']:,} bytes")
+    click.echo(f"  sha256 {report['sha256']}, {'NOT WHOLE' if 'error' in report else 'checked'}")
+    for name in ("recipe", "n_clusters", "seed", "preparation", "is_reclustered", "n_parents"):
+        if name in values:
+            click.echo(f"  {name}: {_text(values[name])}")
+    if isinstance(progress := values.get("progress"), dict) and isinstance(progress.get("history"), list):
+        click.echo(f"  epochs done: {len(progress['history'])}, then {progress.get('step')} steps")
+    table = Table("tensor", "type", "shape", "numbers")
+    for name, entry in report["tensors"].items():
+        table.add_row(name, entry["dtype"], "×".join(map(str, entry["shape"])) or "1", f"{math.prod(entry['shape']):,}")
+    console.print(table)
+
+
+def _print_run(report: dict[str, Any]) -> None:
+    if "run" in report:
+        run = report["run"]
+        click.echo(f"run: {run['n_samples']:,} images of {run['source']}")
+        for warning in run["warnings"]:
+            click.echo(f"warning: {warning}")
+    if report.get("interrupted"):
+        click.echo(f"interrupted; go on with: selfsort fit --resume {report['path']}")
+
+
+def _text(value: Any) -> str:
+    return ", ".join(f"{name} {entry}" for name, entry in value.items()) if isinstance(value, dict) else str(value)

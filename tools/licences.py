@@ -1,0 +1,66 @@
+"""Writes docs/licences.md: the licence of everything that selfsort needs, as each package states it."""
+
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, distribution, requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+TARGET = Path(__file__).parents[1] / "docs" / "licences.md"
+HEAD = """\
+# Licences of what selfsort needs
+
+selfsort itself is BSD-3-Clause. Written by `make licences` from what each installed package states about itself: what a user
+installs (with the dependencies of dependencies), then what only development needs.
+"""
+
+
+def needed(extra: str) -> set[str]:
+    """The packages that an installation with this extra brings, however indirectly."""
+    found: set[str] = set()
+    waiting = [("selfsort", extra)]
+    while waiting:
+        name, wanted = waiting.pop()
+        try:
+            lines = requires(name) or []
+        except PackageNotFoundError:
+            continue
+        for requirement in map(Requirement, lines):
+            if requirement.marker and not requirement.marker.evaluate({"extra": wanted}):
+                continue
+            project = re.sub(r"[-_.]+", "-", requirement.name).lower()
+            if project not in found and project != "selfsort":
+                found.add(project)
+                waiting += [(project, part) for part in ("", *requirement.extras)]
+    return found
+
+
+def licence(name: str) -> tuple[str, str]:
+    """Version and licence of an installed package."""
+    try:
+        metadata = distribution(name).metadata
+    except PackageNotFoundError:
+        return "", "(not installed here)"
+    stated = (metadata.get_all("License-Expression") or [""])[0]
+    classes = [line.split("::")[-1].strip() for line in metadata.get_all("Classifier") or [] if line.startswith("License ::")]
+    free_text = "".join(metadata.get_all("License") or []).strip().splitlines()
+    return str(metadata["Version"]), stated or ", ".join(classes) or (free_text[0][:60] if free_text else "(not stated)")
+
+
+def table(names: set[str]) -> str:
+    """One row per package."""
+    rows = [f"| {name} | {version} | {text} |" for name in sorted(names) for version, text in [licence(name)]]
+    return "\n".join(["| package | version | licence |", "|---|---|---|", *rows])
+
+
+def main() -> int:
+    """Write the page."""
+    used, development = needed(""), needed("dev")
+    TARGET.write_text(f"{HEAD}\n## To use it\n\n{table(used)}\n\n## To develop it\n\n{table(development - used)}\n")
+    print(f"wrote docs/licences.md, {len(used)} + {len(development - used)} packages")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
