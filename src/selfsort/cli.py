@@ -12,6 +12,7 @@ from click.exceptions import NoArgsIsHelpError
 from selfsort import __version__
 from selfsort.commands.config import config_command
 from selfsort.commands.embed import embed
+from selfsort.commands.explore import explore
 from selfsort.commands.fit import fit
 from selfsort.commands.predict import predict
 from selfsort.commands.score import score_command
@@ -68,5 +69,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, embed, score_command, config_command):
+for command in (fit, predict, explore, embed, score_command, config_command):
     main.add_command(command)

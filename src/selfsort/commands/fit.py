@@ -100,6 +100,7 @@ def _fit(
     from selfsort.diagnosis import diagnose
     from selfsort.estimator import SelfSort
     from selfsort.files import save_bytes
+    from selfsort.journal import set_aside
     from selfsort.metrics import score
     from selfsort.picture import render_clusters
     from selfsort.recipes import DEFAULT_RECIPE
@@ -152,6 +153,8 @@ def _fit(
         versions=current_versions(),
         reading={name: job[name] for name in ("source", "data_dir", "size", "folder_truth", "skip_broken")},
     )
+    if aside := set_aside(out):
+        say(f"edits of the earlier run are now in {aside}")
     save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_))
     _remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
