@@ -37,6 +37,9 @@ LARGE_PIXELS = 10_000_000
 _ONE_LARGE_IMAGE = threading.Lock()
 """Images above `LARGE_PIXELS` are decoded one at a time, so that memory does not grow with the number of threads."""
 
+Fit = Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]
+"""Brings (height, width, 3) to a size: `fit_square` or `shrink`."""
+
 GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 
 
@@ -249,9 +252,9 @@ def _folder_truth(names: list[str], folder: Path) -> tuple[NDArray[np.int64], li
     return truth.astype(np.int64), [str(name) for name in truth_names]
 
 
-def load_picture(path: Path, side: int) -> Image.Image:
-    """One image file to look at: upright, in RGB, shrunk to at most `side` pixels each way."""
-    return Image.fromarray(np.moveaxis(_read_image(path, side, shrink)[0], 0, 2))
+def load_picture(path: Path, side: int, fit: Fit) -> NDArray[np.uint8]:
+    """One image file to look at: upright, (height, width, 3), brought to the size `side` by `fit`."""
+    return np.moveaxis(_read_image(path, side, fit)[0], 0, 2)
 
 
 def shrink(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
@@ -262,9 +265,7 @@ def shrink(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     return np.asarray(Image.fromarray(pixels).resize(shape, Image.Resampling.BOX, reducing_gap=2.0))
 
 
-def _read_image(
-    path: Path, size: int, fit: Callable[[NDArray[np.uint8], int], NDArray[np.uint8]] | None = None
-) -> tuple[NDArray[np.uint8], bool]:
+def _read_image(path: Path, size: int, fit: Fit | None = None) -> tuple[NDArray[np.uint8], bool]:
     """One image file as (3, size, size), upright, padded to a square (or as `fit` makes it); and whether it is grey."""
     try:
         if path.exists() and not path.is_file():  # opening a pipe would wait for ever
@@ -275,7 +276,7 @@ def _read_image(
             is_grey = image.mode in GREY_MODES
             image.draft("RGB" if not is_grey else "L", (2 * size, 2 * size))
             with _ONE_LARGE_IMAGE if image.width * image.height > LARGE_PIXELS else nullcontext():
-                return np.moveaxis((fit or _fit_square)(_eight_bits(ImageOps.exif_transpose(image)), size), 2, 0), is_grey
+                return np.moveaxis((fit or fit_square)(_eight_bits(ImageOps.exif_transpose(image)), size), 2, 0), is_grey
     except Exception as error:  # Pillow's many readers raise whatever they stumble over
         raise DataError(f"{path}: not a readable image ({first_line(error)}); remove it or use --skip-broken.") from error
 
@@ -306,7 +307,7 @@ def _eight_bits(image: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(image.convert("RGB"))
 
 
-def _fit_square(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+def fit_square(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """Resize (height, width, 3) into a square, filled up with the mean colour of the border, which adds no strong edge.
 
     Resized before it is padded: a line of a million pixels must not become a square of them.

@@ -1,8 +1,8 @@
 """`selfsort explore`'s local web application: pages of images out, edits in; every edit goes through the journal."""
 
 import asyncio
-import base64
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,8 +29,10 @@ from selfsort.run import Assignments, Run
 STATIC = Path(__file__).with_name("static")
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 FILES = {file.name: file for file in sorted(STATIC.iterdir()) if file.suffix in KINDS}
-MAX_PAGE, PACK = 500, 8
-"""Images of one page at most; pictures that are read from files in one request."""
+KEEP = {"cache-control": "private, max-age=86400, immutable"}
+"""A browser may keep these: every start of the server has addresses of its own."""
+
+MAX_PAGE = 500
 
 
 class Explorer:
@@ -64,6 +66,7 @@ class Explorer:
         ]
         return {
             "version": self.journal.version,
+            "pack": self.gallery.pack,
             "images": len(state.labels),
             "outliers": int(state.outliers.sum()),
             "unreviewed": int((~state.reviewed & ~state.outliers).sum()),
@@ -87,7 +90,7 @@ class Explorer:
         return state.members(int(view))
 
     def page(self, view: str, *, ascending: bool, offset: int, limit: int) -> dict[str, Any]:
-        """Some images of a view in the order of their confidence, with those pictures that are at hand."""
+        """Some images of a view in the order of their confidence."""
         rows = self.rows(view)
         keys = self.confidence[rows]
         rows = rows[np.argsort(keys if ascending else -keys, kind="stable")]
@@ -101,7 +104,6 @@ class Explorer:
             "confidence": round(float(self.confidence[row]), 4),
             "cluster": int(state.labels[row]),
             "outlier": bool(state.outliers[row]),
-            "src": _inline(self.gallery.small(row)) if self.gallery.is_fast else None,
         }
 
     async def edit(self, content: dict[str, Any]) -> str:
@@ -151,15 +153,18 @@ class Explorer:
 def build_app(explorer: Explorer, *, token: str, port: int, log: Callable[[str], None]) -> Starlette:
     """The application for one run, token and port; `log` gets a line for each request that is refused."""
     templates = Environment(loader=PackageLoader("selfsort"), autoescape=True, undefined=StrictUndefined)
+    page = templates.get_template("explore.html.j2")
 
     def index(request: Request) -> Response:
-        return HTMLResponse(templates.get_template("explore.html.j2").render(run=explorer.run, folder=explorer.folder.name))
+        name = os.fsencode(explorer.folder.resolve().name).decode(errors="replace")
+        modules = [file for file in FILES if file.endswith(".js")]
+        return HTMLResponse(page.render(run=explorer.run, folder=name, state=explorer.overview(), modules=modules))
 
     def static(request: Request) -> Response:
         file = FILES.get(request.path_params["file"])  # known names only, so no path can lead elsewhere
         if file is None:
             return PlainTextResponse("no such file\n", 404)
-        return Response(file.read_bytes(), media_type=KINDS[file.suffix])
+        return Response(file.read_bytes(), media_type=KINDS[file.suffix], headers=KEEP)
 
     def state(request: Request) -> Response:
         return _json(explorer.overview())
@@ -170,18 +175,15 @@ def build_app(explorer: Explorer, *, token: str, port: int, log: Callable[[str],
         is_ascending = query.get("order", "ascending") == "ascending"
         return _json(explorer.page(query.get("view", "all"), ascending=is_ascending, offset=offset, limit=min(limit, MAX_PAGE)))
 
-    def thumbnails(request: Request) -> Response:
-        wanted = request.query_params.get("images", "").split(",")
-        limit = MAX_PAGE if explorer.gallery.is_fast else PACK
-        rows = [explorer_row(text) for text in wanted[:limit]]
-        return _json({str(row): _inline(explorer.gallery.small(row)) for row in rows})
+    def sheet(request: Request) -> Response:
+        wanted = request.query_params.get("images", "").split(",", explorer.gallery.pack)
+        return _picture(explorer.gallery.sheet([explorer_row(text) for text in wanted]))
 
     def image(request: Request) -> Response:
         picture = explorer.gallery.large(explorer_row(request.path_params["index"]))
         if picture is None:
             return PlainTextResponse("the original file is gone or cannot be read\n", 404)
-        headers = {"cache-control": "private, max-age=86400, immutable"}  # the token makes every address new
-        return Response(picture.content, media_type=picture.media_type, headers=headers)
+        return _picture(picture)
 
     def explorer_row(text: str) -> int:
         row = _number(text)
@@ -218,7 +220,7 @@ def build_app(explorer: Explorer, *, token: str, port: int, log: Callable[[str],
             Route("/static/{file}", static),
             Route("/api/state", state),
             Route("/api/images", images),
-            Route("/api/thumbnails", thumbnails),
+            Route("/api/sheet", sheet),
             Route("/api/image/{index}", image),
             Route("/api/progress", progress),
             Route("/api/edit", edit, methods=["POST"]),
@@ -245,8 +247,8 @@ def _json(content: dict[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(content), status, media_type="application/json")
 
 
-def _inline(picture: Picture | None) -> str | None:
-    return f"data:{picture.media_type};base64,{base64.b64encode(picture.content).decode()}" if picture else None
+def _picture(picture: Picture) -> Response:
+    return Response(picture.content, media_type=picture.media_type, headers=KEEP)
 
 
 def _number(text: str) -> int:

@@ -2,7 +2,7 @@
 import { page, request } from "./api.js";
 import { ask, enlarge } from "./dialogs.js";
 import { Grid } from "./grid.js";
-import { show } from "./pictures.js";
+import { picture, prefetch, settings, show } from "./pictures.js";
 import { Review } from "./review.js";
 
 const PAGE = 100;
@@ -12,6 +12,7 @@ const percent = (value) => `${Math.round(100 * value)} %`;
 const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
 
 let state, view, total = 0, offset = 0, isReviewing = false, drawing = 0;
+let ahead = {}; // the page that will probably be wanted next
 
 const cluster = (id) => state.clusters.find((entry) => entry.id === id);
 const title = (id) => cluster(id)?.name || `Cluster ${id}`;
@@ -70,12 +71,13 @@ async function turn(to, keepFocus = false) {
   const mine = ++drawing, focus = keepFocus ? grid.at : null;
   let found;
   try {
-    found = await page(view, byId("order").value, Math.max(0, to), PAGE);
-    if (!found.items.length && found.total) found = await page(view, byId("order").value, Math.floor((found.total - 1) / PAGE) * PAGE, PAGE);
+    found = await fetchPage(Math.max(0, to));
+    if (!found.items.length && found.total) found = await fetchPage(Math.floor((found.total - 1) / PAGE) * PAGE);
   } catch (error) {
     return say(error.message, true);
   }
   if (mine !== drawing) return; // another page was asked for meanwhile
+  const step = found.offset < offset ? -PAGE : PAGE;
   ({ total, offset } = found);
   byId("title").textContent = viewTitle();
   byId("count").textContent = images(total);
@@ -85,6 +87,15 @@ async function turn(to, keepFocus = false) {
   byId("cluster-actions").hidden = !isCluster();
   drawSelection(grid.selected);
   await grid.draw(found.items, { focus });
+  if (mine === drawing && offset + step >= 0 && offset + step < total) {
+    fetchPage(offset + step).then(({ items }) => prefetch(items.map(({ i }) => i)), () => {});
+  }
+}
+
+function fetchPage(at) {
+  const order = byId("order").value, key = `${state.version} ${view} ${order} ${at}`;
+  if (ahead.key !== key) ahead = { key, found: page(view, order, at, PAGE) };
+  return ahead.found;
 }
 
 function drawSelection(selected) {
@@ -94,16 +105,19 @@ function drawSelection(selected) {
 }
 
 function drawClusters() {
-  const sought = byId("search").value.trim().toLowerCase(), rows = [];
+  const sought = byId("search").value.trim().toLowerCase(), rows = [], pictures = [];
   const focused = document.activeElement?.dataset?.view;
   for (const entry of state.clusters) {
     if (!title(entry.id).toLowerCase().includes(sought)) continue;
     const facts = entry.size ? `${images(entry.size)} · ${percent(entry.confidence)}` : "empty";
-    rows.push(row(String(entry.id), title(entry.id), facts, entry.typical));
+    const thumb = picture();
+    if (entry.typical >= 0) pictures.push([thumb, entry.typical]);
+    rows.push(row(String(entry.id), title(entry.id), facts, thumb));
   }
   const rule = Object.assign(document.createElement("li"), { className: "rule", role: "presentation" });
-  rows.push(rule, row("all", "All images", images(state.images), "▦"), row("outliers", "Outliers", images(state.outliers), "∅"));
+  rows.push(rule, row("all", "All images", images(state.images), sign("▦")), row("outliers", "Outliers", images(state.outliers), sign("∅")));
   byId("clusters").replaceChildren(...rows);
+  show(pictures);
   if (focused) byId("clusters").querySelector(`[data-view="${focused}"]`)?.focus();
   for (const [id, what] of [["undo", state.undo], ["redo", state.redo]]) {
     byId(id).disabled = !what;
@@ -111,23 +125,18 @@ function drawClusters() {
   }
 }
 
-// One entry of the list; its picture is that of image `typical`, or a sign.
-function row(name, label, facts, typical) {
+function row(name, label, facts, thumb) {
   const item = document.createElement("li"), button = document.createElement("button");
-  const picture = typical >= 0 ? new Image() : span("plain", typical === -1 ? "" : typical);
-  if (typical >= 0) {
-    Object.assign(picture, { className: "thumb", alt: "" });
-    show(picture, typical);
-  } else picture.ariaHidden = "true";
   button.dataset.view = name;
   button.ariaCurrent = name === view ? "true" : "false";
-  button.append(picture, span("label", label), span("facts", facts));
+  button.append(thumb, span("label", label), span("facts", facts));
   button.onclick = () => (isReviewing && endReview(), open(name));
   item.append(button);
   return item;
 }
 
 const span = (className, textContent) => Object.assign(document.createElement("span"), { className, textContent });
+const sign = (text) => Object.assign(span("picture", text), { ariaHidden: "true" });
 const targets = (without) => state.clusters.filter(({ id }) => id !== without).map(({ id, size }) => [id, `${title(id)} (${images(size)})`]);
 
 async function rename() {
@@ -214,6 +223,7 @@ function endReview() {
   isReviewing = false;
   byId("review").hidden = true;
   byId("browse").hidden = false;
+  say("Review ended.");
   open(view, offset);
   byId("start-review").focus();
 }
@@ -247,7 +257,8 @@ byId("order").addEventListener("change", () => turn(0));
 byId("search").addEventListener("input", drawClusters);
 
 try {
-  state = await request("api/state");
+  state = JSON.parse(byId("state").textContent);
+  settings.pack = state.pack;
   await open(location.hash.slice(1) || String(state.clusters[0].id));
   say("Ready.");
 } catch (error) {

@@ -1,5 +1,5 @@
 // One page of images as a listbox: drawing, focus, selection with mouse and keyboard.
-import { remember, settled, show } from "./pictures.js";
+import { picture, show } from "./pictures.js";
 
 export class Grid {
   constructor(element, { describe, caption, onSelect, onOpen, onTurn }) {
@@ -15,32 +15,28 @@ export class Grid {
   async draw(items, { focus = null } = {}) {
     this.element.setAttribute("aria-busy", "true");
     this.items = items;
-    for (const item of items) if (item.src) remember(item.i, item.src);
     this.at = this.anchor = Math.min(focus ?? 0, Math.max(items.length - 1, 0));
     this.element.replaceChildren(...items.map((item, position) => this.cell(item, position)));
     if (!items.length) this.element.append(Object.assign(document.createElement("p"), { className: "empty", textContent: "No images here." }));
-    for (const [position, cell] of this.cells.entries()) show(cell.querySelector("img"), items[position].i);
+    const shown = show(this.cells.map((cell, position) => [cell.firstChild, items[position].i]));
     if (focus === null) this.element.scrollTop = 0;
     else this.focus(this.at);
-    await settled();
-    await Promise.allSettled([...this.element.querySelectorAll("img")].map((image) => image.decode()));
+    await shown;
     if (this.items === items) this.element.setAttribute("aria-busy", "false");
   }
 
   get cells() { return [...this.element.querySelectorAll("[role=option]")]; }
 
   cell(item, position) {
-    const cell = document.createElement("div"), image = new Image(), caption = document.createElement("div");
+    const cell = document.createElement("div"), caption = document.createElement("div");
     cell.setAttribute("role", "option");
     cell.setAttribute("aria-label", this.describe(item));
     cell.setAttribute("aria-selected", this.selected.has(item.i));
     cell.tabIndex = position === this.at ? 0 : -1;
     cell.title = item.name;
-    image.alt = item.name;
-    image.draggable = false;
     caption.className = "caption";
     caption.append(...this.caption(item).map((text) => Object.assign(document.createElement("span"), { textContent: text })));
-    cell.append(image, caption);
+    cell.append(picture(item.name), caption);
     return cell;
   }
 

@@ -1,41 +1,39 @@
-// Small pictures by image number: kept once they came, asked for in packs where the server reads them from files.
-import { request } from "./api.js";
+// Small pictures: a sheet holds many, ten in a row, and each element shows its part of it.
+const COLUMNS = 10;
+export const settings = { pack: 10 };
 
-const LIMIT = 4000, PACK = 8;
-const known = new Map();
-let wanted = [], loading = null;
-
-export function remember(index, source) {
-  known.delete(index);
-  known.set(index, source);
-  if (known.size > LIMIT) known.delete(known.keys().next().value);
-}
-
-// Shows picture `index` in `image`, now or as soon as it comes; `settled` waits for all of them.
-export function show(image, index) {
-  image.addEventListener("load", () => image.classList.toggle("pixels", image.naturalWidth <= 64));
-  if (known.has(index)) return place(image, known.get(index));
-  wanted.push([image, index]);
-  loading ??= Promise.resolve().then(load).finally(() => { loading = null; });
-}
-
-export const settled = () => loading ?? Promise.resolve();
-
-async function load() {
-  while (wanted.length) {
-    const now = wanted.filter(([image]) => image.isConnected).slice(0, PACK); // what was paged away is not needed any more
-    wanted = wanted.filter(([image]) => image.isConnected).slice(PACK);
-    if (!now.length) continue;
-    const indices = [...new Set(now.map(([, index]) => index))];
-    const found = await request(`api/thumbnails?images=${indices}`).catch(() => ({}));
-    for (const [image, index] of now) {
-      if (found[index]) remember(index, found[index]);
-      place(image, found[index]);
-    }
+// Shows image `index` in each of the [element, index] pairs, sheet by sheet; ends when all are there or paged away.
+export async function show(pairs) {
+  for (let start = 0; start < pairs.length; start += settings.pack) {
+    const part = pairs.slice(start, start + settings.pack);
+    const sheet = await load(part.map(([, index]) => index));
+    if (!part[0][0].isConnected) return;
+    if (sheet) for (const [place, [element]] of part.entries()) draw(element, sheet, place, part.length);
   }
 }
 
-function place(image, source) {
-  if (source) image.src = source;
-  else image.replaceWith(Object.assign(document.createElement("div"), { className: "missing", textContent: "file is gone" }));
+// Lets the browser fetch what will probably be shown next.
+export const prefetch = (indices) => load(indices.slice(0, settings.pack));
+
+async function load(indices) {
+  const sheet = new Image();
+  sheet.src = `api/sheet?images=${indices}`;
+  return sheet.decode().then(() => sheet, () => null);
+}
+
+function draw(element, sheet, place, count) {
+  const columns = Math.min(COLUMNS, count), rows = Math.ceil(count / columns);
+  const share = (position, all) => (all > 1 ? `${(100 * position) / (all - 1)}%` : "0%");
+  element.style.backgroundImage = `url("${sheet.src}")`;
+  element.style.backgroundSize = `${100 * columns}% ${100 * rows}%`;
+  element.style.backgroundPosition = `${share(place % columns, columns)} ${share(Math.floor(place / columns), rows)}`;
+  element.classList.toggle("pixels", sheet.naturalWidth / columns <= 64);
+}
+
+export function picture(name = "") {
+  const element = document.createElement("span");
+  element.className = "picture";
+  if (name) Object.assign(element, { role: "img", ariaLabel: name });
+  else element.ariaHidden = "true";
+  return element;
 }

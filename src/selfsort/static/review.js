@@ -1,6 +1,6 @@
 // The least confident images, one by one: a key decides and the next one comes.
 import { page } from "./api.js";
-import { show } from "./pictures.js";
+import { picture, show } from "./pictures.js";
 
 const byId = (id) => document.getElementById(id);
 const LETTERS = [..."abcdefghijklmnpqstuvwxyz"]; // o marks an outlier, r is for review
@@ -95,19 +95,18 @@ export class Review {
     byId("review-facts").textContent = item ? `${item.outlier ? "outlier" : this.title(item.cluster)}, confidence ${this.percent(item.confidence)}` : "";
     const keyOf = new Map([...this.keys].map(([key, id]) => [id, key]));
     byId("review-clusters").replaceChildren(...state.clusters.map((cluster) => {
-      const button = document.createElement("button"), picture = new Image(), label = document.createElement("span");
-      picture.alt = "";
+      const button = document.createElement("button"), label = document.createElement("span");
       label.className = "label";
       label.textContent = this.title(cluster.id);
-      button.append(picture, label);
+      button.append(picture(), label);
       const key = keyOf.get(cluster.id);
       if (key) button.append(Object.assign(document.createElement("kbd"), { textContent: key }));
       button.ariaCurrent = item && !item.outlier && item.cluster === cluster.id ? "true" : "false";
       button.disabled = !item;
       button.onclick = () => this.then(() => this.decide({ op: "move", to: cluster.id }));
-      if (cluster.typical >= 0) show(picture, cluster.typical);
-      else picture.hidden = true;
       return button;
     }));
+    const buttons = [...byId("review-clusters").children];
+    show(state.clusters.map(({ typical }, place) => [buttons[place].firstChild, typical]).filter(([, typical]) => typical >= 0));
   }
 }
