@@ -1,5 +1,7 @@
 """Shared fixtures; every tensor shape that the package declares is checked while the tests run."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +47,48 @@ def digits() -> NDArray[np.float32]:
 
     pixels: NDArray[np.float32] = load_dataset("digits").pixels[:, 0]
     return pixels
+
+
+HOSTILE_NAMES = [
+    "<img src=x onerror=alert(1)>.png",
+    "\"quotes' & entities &lt;.png",
+    "new\nline\r\tand tab.png",
+    "=HYPERLINK(1).png",
+    "%2e%2e%2f..%2fetc%2fpasswd.png",
+    "\u202egnp.exe.png",
+    os.fsdecode(b"caf\xe9 not UTF-8.png"),
+    f"{'long' * 60}.png",
+]
+
+
+@pytest.fixture(scope="session")
+def photos_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on 80 image files, some with hostile names, one in portrait by EXIF only; tests work on copies of it."""
+    from click.testing import CliRunner
+    from PIL import Image
+
+    from selfsort.cli import main
+    from selfsort.datasets import load_dataset
+
+    base, images = tmp_path_factory.mktemp("explore"), load_dataset("digits")
+    (base / "photos" / "sub").mkdir(parents=True)
+    names = [*HOSTILE_NAMES, *(f"sub/{number:03}.png" for number in range(71))]
+    for number, name in enumerate(names):
+        picture = Image.fromarray((images.pixels[number, 0] * 255).astype(np.uint8)).resize((24, 24))
+        picture.save(base / "photos" / name)
+    turned, exif = Image.new("RGB", (90, 30), (200, 40, 40)), Image.Exif()
+    exif[0x0112] = 6  # to be shown turned by 90 degrees
+    turned.save(base / "photos" / "turned.jpg", exif=exif)
+    small = ["--recipe", "paper", "--threads", "1", "--epochs", "1", "-k", "4", "--set", "clustering.n_init=1"]
+    for setting in ("network.width=4", "network.latent_width=32", "network.n_duplicates=4"):
+        small += ["--set", setting]
+    result = CliRunner().invoke(main, ["fit", str(base / "photos"), *small, "--out", str(base / "run")])
+    assert result.exit_code == 0, result.output
+    return base / "run"
+
+
+@pytest.fixture
+def run_folder(photos_run: Path, tmp_path: Path) -> Path:
+    """A copy of `photos_run` that a test may change."""
+    shutil.copytree(photos_run, tmp_path / "run")
+    return tmp_path / "run"

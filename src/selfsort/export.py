@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from selfsort.edits import State
-from selfsort.errors import SelfsortError
+from selfsort.errors import EditError, SelfsortError
 from selfsort.files import save_text
 from selfsort.gallery import ArrayGallery, FolderGallery, Gallery
 from selfsort.images import inside
@@ -36,7 +36,7 @@ def export(kind: str, folder: Path, assignments: Assignments, state: State, gall
         return _export_labels(_new(folder / FOLDER / "labels"), assignments, state)
     if kind == "folders":
         return _export_folders(_new(folder / FOLDER / "folders"), assignments, state, gallery, on_stage)
-    raise SelfsortError(f"kind={kind!r} should be one of assignments, labels, folders.")
+    raise EditError(f"kind={kind!r} should be one of assignments, labels, folders.")
 
 
 def _export_labels(target: Path, assignments: Assignments, state: State) -> Path:

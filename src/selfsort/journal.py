@@ -114,12 +114,13 @@ class Journal:
 
     def _append(self, content: bytes) -> None:
         try:
-            with open(self.path, "r+b" if self.path.exists() else "xb") as file:
+            with open(self.path, "r+b" if self.path.exists() else "xb", buffering=0) as file:  # no buffer that is written later
                 file.truncate(self.size)  # an unfinished entry that a crash has left
                 file.seek(self.size)
                 try:
-                    file.write(content)
-                    file.flush()
+                    written = 0
+                    while written < len(content):
+                        written += file.write(content[written:])
                     os.fsync(file.fileno())
                 except BaseException:
                     with suppress(OSError):

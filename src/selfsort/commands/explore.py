@@ -87,6 +87,7 @@ def _listen(port: int) -> socket.socket:
         if os.name == "posix":  # elsewhere it would let others take the port over
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # so that a browser which is faster than the server waits instead of failing
     except OSError as error:
         listener.close()
         raise SelfsortError(f"port {port} cannot be used ({error.strerror}); choose another with --port.") from error
