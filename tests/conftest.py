@@ -63,7 +63,7 @@ HOSTILE_NAMES = [
 
 @pytest.fixture(scope="session")
 def photos_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on 80 image files, some with hostile names, one in portrait by EXIF only; tests work on copies of it."""
+    """A finished run on 130 image files, some with hostile names, one in portrait by EXIF only; tests work on copies of it."""
     from click.testing import CliRunner
     from PIL import Image
 
@@ -72,7 +72,7 @@ def photos_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     base, images = tmp_path_factory.mktemp("explore"), load_dataset("digits")
     (base / "photos" / "sub").mkdir(parents=True)
-    names = [*HOSTILE_NAMES, *(f"sub/{number:03}.png" for number in range(71))]
+    names = [*HOSTILE_NAMES, *(f"sub/{number:03}.png" for number in range(121))]
     for number, name in enumerate(names):
         picture = Image.fromarray((images.pixels[number, 0] * 255).astype(np.uint8)).resize((24, 24))
         picture.save(base / "photos" / name)

@@ -5,7 +5,9 @@ import http.client
 import json
 import os
 import signal
+import socket
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +50,7 @@ def test_it_prints_its_address_refuses_strangers_and_ends_with_ctrl_c(run_folder
     before = {file.name: file.read_bytes() for file in run_folder.iterdir()}
     with Server(run_folder, "--no-browser") as server:
 
-        def ask(method: str, path: str, body: object = None, **headers: str) -> int:
+        def ask(method: str, path: str, body: str | Iterable[bytes] | None = None, **headers: str) -> int:
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
             connection.request(method, path, body, headers, encode_chunked=headers.get("Transfer-Encoding") == "chunked")
             status = connection.getresponse().status
@@ -75,7 +77,7 @@ def test_it_prints_its_address_refuses_strangers_and_ends_with_ctrl_c(run_folder
         )
         assert server.end() == 0
         refusals = [line for line in server.log if line.startswith("refused: ")]
-        assert len(refusals) == 5
+        assert len(refusals) == 5, server.log
         assert not any(server.token in line for line in server.log)
         assert server.log[-1] == "ended; nothing was edited\n"
     after = {file.name: file.read_bytes() for file in run_folder.iterdir() if file.name != "edits.lock"}
@@ -83,8 +85,6 @@ def test_it_prints_its_address_refuses_strangers_and_ends_with_ctrl_c(run_folder
 
 
 def test_only_this_machine_can_connect(run_folder: Path) -> None:
-    import socket
-
     with Server(run_folder, "--no-browser") as server:
         listening = Path("/proc/net/tcp")
         if not listening.exists():
@@ -150,7 +150,7 @@ def test_predict_uses_names_merges_and_splits(run_folder: Path, tmp_path: Path) 
     source = json.loads((run_folder / "run.json").read_text())["reading"]["source"]
     assert run("predict", run_folder, source, "--out", tmp_path / "before.csv")[0] == 0
     original = {name: (run_folder / name).read_bytes() for name in ("assignments.csv", "run.json", "model.safetensors")}
-    record, assignments = load_run(run_folder)
+    _, assignments = load_run(run_folder)
     gallery = FolderGallery(Path(source), assignments.names, 32)
     state = write_edits(run_folder, Rename(0, "=left/right"), Merge(1, 0), Move([0], 3), Mark([1], True))
     split = split_cluster(run_folder, state, gallery, 2, 2, lambda *args: None)

@@ -65,7 +65,7 @@ def test_labels_for_training(run_folder: Path) -> None:
     assert classes == ["=a/b:c", *(f"cluster-{cluster}" for cluster in state.clusters[1:] if len(state.members(cluster)))]
     assert len(numbers) == len(assignments.names)
     assert np.flatnonzero(numbers == -1).tolist() == [0, 5]
-    kept = np.flatnonzero(numbers >= 0)
+    kept = np.flatnonzero(numbers >= 0).tolist()
     assert [row["file"].removeprefix("'") for row in table] == [assignments.names[row] for row in kept]
     assert [row["label"].removeprefix("'") for row in table] == [classes[number] for number in numbers[kept]]
 
@@ -74,7 +74,7 @@ def test_folders_hold_copies_of_the_originals(run_folder: Path) -> None:
     assignments, state, gallery = edited(run_folder)
     told: Progress = []
     target = export("folders", run_folder, assignments, state, gallery, lambda *args: told.append(args))
-    assert told[-1] == ("copying", 80, 80)
+    assert told[-1] == ("copying", 130, 130)
     folders = folder_names(state.names, state.clusters)
     assert folders[0] == "=a_b_c"
     for row, name in enumerate(assignments.names):
@@ -82,7 +82,7 @@ def test_folders_hold_copies_of_the_originals(run_folder: Path) -> None:
         copy = target / place / name.replace(os.sep, "__")
         assert copy.read_bytes() == (gallery.root / name).read_bytes()
         assert copy.stat().st_nlink == 1
-    assert sum(len(files) for _, _, files in os.walk(target)) == 80
+    assert sum(len(files) for _, _, files in os.walk(target)) == 130
     again = export("folders", run_folder, assignments, state, gallery, lambda *args: None)
     assert again.name == "folders-2"
 
@@ -90,7 +90,7 @@ def test_folders_hold_copies_of_the_originals(run_folder: Path) -> None:
 def test_a_failed_export_leaves_nothing_half_done(run_folder: Path) -> None:
     assignments, state, gallery = edited(run_folder)
     lost = FolderGallery(run_folder, assignments.names, 32)
-    with pytest.raises(SelfsortError, match="cannot copy .* No such file"):
+    with pytest.raises(SelfsortError, match=r"cannot copy .* No such file"):
         export("folders", run_folder, assignments, state, lost, lambda *args: None)
     assert list((run_folder / "export").iterdir()) == []
     with pytest.raises(SelfsortError, match="should be one of assignments, labels, folders"):

@@ -68,10 +68,12 @@ def test_each_edit_does_what_it_says() -> None:
     assert history.apply(Mark([0], True)) == "marked 1 image as outlier"
     assert history.state.members(0).tolist() == [1, 2, 3, 4]
     assert history.apply(Move([0, 1], 5)) == "moved 2 images to cluster 5"
-    assert (history.state.outliers.any(), history.state.members(5).tolist(), history.state.free) == (False, [0, 1], 6)
+    assert not history.state.outliers.any()
+    assert (history.state.members(5).tolist(), history.state.free) == ([0, 1], 6)
     assert np.flatnonzero(history.state.reviewed).tolist() == [0, 1]
     assert history.apply("undo") == "undone: moved 2 images to cluster 5"
-    assert (history.state.outliers[0], history.state.free) == (True, 5)
+    assert history.state.outliers[0]
+    assert history.state.free == 5
     assert history.apply("redo") == "done again: moved 2 images to cluster 5"
     assert history.apply(Merge(5, 3)) == "merged cluster 5 into cluster 3"
     assert history.apply(Move([9], 6)) == "moved 1 image to cluster 6"  # the number of a merged cluster is not used again
@@ -209,7 +211,7 @@ def test_a_damaged_line_is_one_clear_error(tmp_path: Path, change: tuple[bytes, 
 
 def test_a_journal_of_another_result_is_refused_and_can_be_set_aside(tmp_path: Path) -> None:
     write(tmp_path)
-    with pytest.raises(ModelFileError, match="belongs to another result than assignments.csv; move it away"):
+    with pytest.raises(ModelFileError, match="belongs to another result than assignments"):
         load_history(tmp_path, State.of(LABELS[::-1].copy(), 4))
     assert set_aside(tmp_path) == tmp_path / "edits-1.jsonl"
     write(tmp_path)
@@ -237,7 +239,7 @@ def test_an_entry_that_cannot_be_written_does_not_count(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) + 20, limits[1]))  # as if the disk were full after 20 bytes more
     try:
-        with pytest.raises(SelfsortError, match="cannot write .* nothing was changed"):
+        with pytest.raises(SelfsortError, match=r"cannot write .* nothing was changed"):
             journal.add(Merge(0, 3))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -1,8 +1,7 @@
 """Lets only the person with the printed address in: token, Host, Origin, kind and size of each request."""
 
 import hmac
-from collections.abc import Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -42,7 +41,9 @@ class Guard:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         token, slash, rest = scope["path"].removeprefix("/").partition("/")
-        status, reason = self._refusal(scope["method"], headers, token)
+        is_known = hmac.compare_digest(token.encode(errors="surrogatepass"), self.token.encode())
+        shown = f"{ascii(scope['method'])[1:-1]} /…" + (f"/{ascii(rest[:80])[1:-1]}" if is_known else "")
+        status, reason = self._refusal(scope["method"], headers, is_known, rest)
         body = b""
         if not status and scope["method"] == "POST":
             body, is_whole = await _read(receive)
@@ -50,25 +51,26 @@ class Guard:
                 status, reason = 413, f"the body is larger than {MAX_BODY:,} bytes"
         answer: Response | None = None
         if status:
-            shown = "/…/" + ascii(rest[:80])[1:-1] if token == self.token else "/…"
-            self.log(f"refused: {ascii(scope['method'])[1:-1]} {shown}: {reason}")
+            self.log(f"refused: {shown}: {reason}")
             answer = PlainTextResponse(f"{reason}\n", status)
         elif not slash:
             answer = RedirectResponse(f"/{self.token}/")
         inner = scope if answer else {**scope, "path": f"/{rest}", "raw_path": None}
-        await (answer or self.app)(inner, _once(body, receive), _with_headers(send))
+        await (answer or self.app)(inner, _once(body, receive), self._watch(send, shown))
 
-    def _refusal(self, method: str, headers: MutableMapping[str, str], token: str) -> tuple[int, str]:
+    def _refusal(self, method: str, headers: Mapping[str, str], is_known: bool, rest: str) -> tuple[int, str]:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self.hosts:
             return 421, f"Host {host[:80]!a} is not this server"
-        if not hmac.compare_digest(token.encode(errors="surrogatepass"), self.token.encode()):
+        if not is_known:
             return 403, "missing or wrong token; use the address that `selfsort explore` printed"
         if origin is not None and origin != f"http://{host}":
             return 403, f"Origin {origin[:80]!a} is another site"
         is_visit = method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not is_visit:
             return 403, "asked for by another site"
+        if ".." in rest.replace("\\", "/").split("/"):
+            return 403, "a path that leads elsewhere"
         if method in ("GET", "HEAD"):
             return 0, ""
         if origin is None:
@@ -78,6 +80,20 @@ class Guard:
         if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")[:20]) > MAX_BODY:
             return 413, f"the body is larger than {MAX_BODY:,} bytes"
         return 0, ""
+
+    def _watch(self, send: Send, shown: str) -> Send:
+        """Adds the headers to every answer, and logs what was asked for and is not there."""
+
+        async def secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name for name, _ in message["headers"]}
+                added = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in given]
+                message = {**message, "headers": [*message["headers"], *added]}
+                if message["status"] in (404, 405):
+                    self.log(f"refused: {shown}: nothing there")
+            await send(message)
+
+        return secured
 
 
 async def _read(receive: Receive) -> tuple[bytes, bool]:
@@ -99,14 +115,3 @@ def _once(body: bytes, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return replay
-
-
-def _with_headers(send: Send) -> Send:
-    async def secured(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            given = {name for name, _ in message["headers"]}
-            added: list[Any] = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in given]
-            message = {**message, "headers": [*message["headers"], *added]}
-        await send(message)
-
-    return secured

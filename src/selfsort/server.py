@@ -182,7 +182,7 @@ def build_app(explorer: Explorer, *, token: str, port: int, log: Callable[[str],
     def image(request: Request) -> Response:
         picture = explorer.gallery.large(explorer_row(request.path_params["index"]))
         if picture is None:
-            return PlainTextResponse("the original file is gone or cannot be read\n", 404)
+            return PlainTextResponse("the original file is gone or cannot be read\n", 410)
         return _picture(picture)
 
     def explorer_row(text: str) -> int:

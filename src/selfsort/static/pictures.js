@@ -4,6 +4,7 @@ export const settings = { pack: 10 };
 
 // Shows image `index` in each of the [element, index] pairs, sheet by sheet; ends when all are there or paged away.
 export async function show(pairs) {
+  wish += 1;
   for (let start = 0; start < pairs.length; start += settings.pack) {
     const part = pairs.slice(start, start + settings.pack);
     const sheet = await load(part.map(([, index]) => index));
@@ -12,8 +13,12 @@ export async function show(pairs) {
   }
 }
 
-// Lets the browser fetch what will probably be shown next.
-export const prefetch = (indices) => load(indices.slice(0, settings.pack));
+// Lets the browser fetch what will probably be shown next, until something else is.
+let wish = 0;
+export async function prefetch(indices) {
+  const mine = ++wish;
+  for (let start = 0; start < indices.length && mine === wish; start += settings.pack) await load(indices.slice(start, start + settings.pack));
+}
 
 async function load(indices) {
   const sheet = new Image();
