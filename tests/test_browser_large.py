@@ -6,7 +6,6 @@ SELFSORT_RECORD names a folder to which the figures are written as explore.json.
 import json
 import os
 import statistics
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,10 @@ TURN = """async (pause) => {
 
 FIRST = """() => new Promise((resolve) => {
   const grid = document.getElementById("grid");
-  const look = () => (grid.getAttribute("aria-busy") === "false" ? requestAnimationFrame(() => resolve(performance.now())) : setTimeout(look, 2));
+  const look = () => {
+    if (grid.getAttribute("aria-busy") === "true") setTimeout(look, 2);
+    else requestAnimationFrame(() => resolve(performance.now()));
+  };
   look();
 })"""
 """Milliseconds from the start of the navigation until all 100 pictures of the first page are drawn."""
@@ -61,7 +63,7 @@ def mnist() -> tuple[ImageSet, str, Path | None]:
 @pytest.fixture(scope="module", params=["array", "files"])
 def large_run(
     request: pytest.FixtureRequest, mnist: tuple[ImageSet, str, Path | None], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Path]]:
+) -> tuple[str, Path]:
     """A run on 60 000 images with a small model, from an array or from as many files."""
     prepare_process(1)
     images, source, place = mnist
@@ -92,7 +94,7 @@ def large_run(
     )
     sorter.save(folder / "run")
     save_run(folder / "run", run, Assignments(names, labels, confidence))
-    yield request.param, folder / "run"
+    return request.param, folder / "run"
 
 
 def memory(explored: Explored, what: str) -> int:

@@ -122,7 +122,7 @@ def test_pictures(client: Client) -> None:
     assert Image.open(io.BytesIO(large.content)).size == (30, 90)
     assert client.http.get(f"/{TOKEN}/api/image/130").status_code == 400
     assert client.http.get(f"/{TOKEN}/api/sheet?images=").status_code == 400
-    assert client.http.get(f"/{TOKEN}/api/sheet?images={','.join(map(str, range(40)))}").status_code == 400
+    assert client.http.get(f"/{TOKEN}/api/sheet?images={','.join(map(str, range(101)))}").status_code == 400
 
 
 # Edits

@@ -1,8 +1,11 @@
 """The pictures of a run, by number: small ones for a page of many, large ones for a closer look; no torch."""
 
 import io
+import os
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +21,8 @@ from selfsort.picture import as_picture
 SMALL, LARGE, SMOOTH = 128, 1024, 64
 """Sides of the pictures; up to `SMOOTH` they are sent without loss."""
 
-COLUMNS, CACHED = 10, 512
+COLUMNS, MAX_PACK, CACHED = 10, 100, 256
+SHEET_SECONDS = 0.15
 BLANK = 160
 """The grey of a picture whose file is gone."""
 
@@ -34,8 +38,8 @@ class Picture:
 class Gallery(ABC):
     """Pictures by their number: many small ones on one sheet, which a browser decodes much faster than single ones."""
 
-    pack: int
-    """So many pictures go on a sheet; few where each has to be read from a file."""
+    pack = MAX_PACK
+    """So many pictures should go on a sheet, for it to come soon."""
     side: int
     """Of the small pictures."""
 
@@ -49,9 +53,8 @@ class Gallery(ABC):
     def _sheet(self, rows: tuple[int, ...]) -> Picture:
         side, n_columns = self.side, min(COLUMNS, len(rows))
         canvas = np.full((-(-len(rows) // n_columns) * side, n_columns * side, 3), BLANK, dtype=np.uint8)
-        for place, row in enumerate(rows):
+        for place, picture in enumerate(self._draw_all(rows)):
             top, left = place // n_columns * side, place % n_columns * side
-            picture = self._draw(row, self.side, fit_square)
             if picture is not None:
                 canvas[top : top + side, left : left + side] = picture
         return _encode(canvas, is_smooth=side > SMOOTH)
@@ -60,6 +63,9 @@ class Gallery(ABC):
         """A picture of up to 1024 pixels each way; None if its file is gone or broken by now."""
         pixels = self._draw(row, LARGE, shrink)
         return None if pixels is None else _encode(pixels, is_smooth=max(pixels.shape) > SMOOTH)
+
+    def _draw_all(self, rows: tuple[int, ...]) -> Iterable[NDArray[np.uint8] | None]:
+        return (self._draw(row, self.side, fit_square) for row in rows)
 
     @abstractmethod
     def _draw(self, row: int, side: int, fit: Fit) -> NDArray[np.uint8] | None: ...
@@ -81,8 +87,6 @@ def _encode(pixels: NDArray[np.uint8], *, is_smooth: bool) -> Picture:
 class ArrayGallery(Gallery):
     """Pictures of images that are in memory (or in a memory map)."""
 
-    pack = 100
-
     def __init__(self, images: ImageSet) -> None:
         super().__init__()
         self._images = images
@@ -102,11 +106,19 @@ class ArrayGallery(Gallery):
 class FolderGallery(Gallery):
     """Pictures of image files, each read when it is looked at."""
 
-    pack, side = 10, SMALL
+    pack, side = 20, SMALL
 
     def __init__(self, root: Path, names: Sequence[str], size: int) -> None:
         super().__init__()
         self.root, self.names, self.size = root, names, size
+        self._pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None)
+
+    def _draw_all(self, rows: tuple[int, ...]) -> Iterable[NDArray[np.uint8] | None]:
+        begin = time.perf_counter()
+        pictures = list(self._pool.map(lambda row: self._draw(row, self.side, fit_square), rows))
+        fitting = SHEET_SECONDS * len(rows) / max(time.perf_counter() - begin, 1e-6)
+        self.pack = max(5, min(MAX_PACK, round(0.5 * self.pack + 0.5 * fitting)))  # large photographs take longer
+        return pictures
 
     def _draw(self, row: int, side: int, fit: Fit) -> NDArray[np.uint8] | None:
         try:

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from selfsort.edits import Edit, parse_edit
 from selfsort.errors import EditError, SelfsortError
 from selfsort.export import export
-from selfsort.gallery import Gallery, Picture
+from selfsort.gallery import MAX_PACK, Gallery, Picture
 from selfsort.guard import Guard
 from selfsort.journal import Journal
 from selfsort.run import Assignments, Run
@@ -94,7 +94,8 @@ class Explorer:
         rows = self.rows(view)
         keys = self.confidence[rows]
         rows = rows[np.argsort(keys if ascending else -keys, kind="stable")]
-        return {"total": len(rows), "offset": offset, "items": [self._item(int(row)) for row in rows[offset : offset + limit]]}
+        items = [self._item(int(row)) for row in rows[offset : offset + limit]]
+        return {"total": len(rows), "offset": offset, "pack": self.gallery.pack, "items": items}
 
     def _item(self, row: int) -> dict[str, Any]:
         state = self.journal.state
@@ -176,7 +177,7 @@ def build_app(explorer: Explorer, *, token: str, port: int, log: Callable[[str],
         return _json(explorer.page(query.get("view", "all"), ascending=is_ascending, offset=offset, limit=min(limit, MAX_PAGE)))
 
     def sheet(request: Request) -> Response:
-        wanted = request.query_params.get("images", "").split(",", explorer.gallery.pack)
+        wanted = request.query_params.get("images", "").split(",", MAX_PACK)
         return _picture(explorer.gallery.sheet([explorer_row(text) for text in wanted]))
 
     def image(request: Request) -> Response:

@@ -2,7 +2,7 @@
 import { page, request } from "./api.js";
 import { ask, enlarge } from "./dialogs.js";
 import { Grid } from "./grid.js";
-import { picture, prefetch, settings, show } from "./pictures.js";
+import { picture, prefetch, show } from "./pictures.js";
 import { Review } from "./review.js";
 
 const PAGE = 100;
@@ -86,9 +86,9 @@ async function turn(to, keepFocus = false) {
   for (const id of ["next", "last"]) byId(id).disabled = offset >= last();
   byId("cluster-actions").hidden = !isCluster();
   drawSelection(grid.selected);
-  await grid.draw(found.items, { focus });
+  await grid.draw(found, { focus });
   if (mine === drawing && offset + step >= 0 && offset + step < total) {
-    fetchPage(offset + step).then(({ items }) => prefetch(items.map(({ i }) => i)), () => {});
+    fetchPage(offset + step).then(prefetch, () => {});
   }
 }
 
@@ -105,19 +105,19 @@ function drawSelection(selected) {
 }
 
 function drawClusters() {
-  const sought = byId("search").value.trim().toLowerCase(), rows = [], pictures = [];
+  const sought = byId("search").value.trim().toLowerCase(), rows = [], pictures = [], typical = [];
   const focused = document.activeElement?.dataset?.view;
   for (const entry of state.clusters) {
     if (!title(entry.id).toLowerCase().includes(sought)) continue;
     const facts = entry.size ? `${images(entry.size)} · ${percent(entry.confidence)}` : "empty";
     const thumb = picture();
-    if (entry.typical >= 0) pictures.push([thumb, entry.typical]);
+    if (entry.typical >= 0) pictures.push(thumb) && typical.push({ i: entry.typical });
     rows.push(row(String(entry.id), title(entry.id), facts, thumb));
   }
   const rule = Object.assign(document.createElement("li"), { className: "rule", role: "presentation" });
   rows.push(rule, row("all", "All images", images(state.images), sign("▦")), row("outliers", "Outliers", images(state.outliers), sign("∅")));
   byId("clusters").replaceChildren(...rows);
-  show(pictures);
+  if (typical.length) show(pictures, typical, state.pack);
   if (focused) byId("clusters").querySelector(`[data-view="${focused}"]`)?.focus();
   for (const [id, what] of [["undo", state.undo], ["redo", state.redo]]) {
     byId(id).disabled = !what;
@@ -258,7 +258,6 @@ byId("search").addEventListener("input", drawClusters);
 
 try {
   state = JSON.parse(byId("state").textContent);
-  settings.pack = state.pack;
   await open(location.hash.slice(1) || String(state.clusters[0].id));
   say("Ready.");
 } catch (error) {

@@ -12,13 +12,13 @@ export class Grid {
     element.addEventListener("keydown", (event) => this.key(event));
   }
 
-  async draw(items, { focus = null } = {}) {
+  async draw({ items, pack }, { focus = null } = {}) {
     this.element.setAttribute("aria-busy", "true");
     this.items = items;
     this.at = this.anchor = Math.min(focus ?? 0, Math.max(items.length - 1, 0));
     this.element.replaceChildren(...items.map((item, position) => this.cell(item, position)));
     if (!items.length) this.element.append(Object.assign(document.createElement("p"), { className: "empty", textContent: "No images here." }));
-    const shown = show(this.cells.map((cell, position) => [cell.firstChild, items[position].i]));
+    const shown = show(this.cells.map((cell) => cell.firstChild), items, pack);
     if (focus === null) this.element.scrollTop = 0;
     else this.focus(this.at);
     await shown;

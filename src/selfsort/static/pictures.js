@@ -1,28 +1,26 @@
 // Small pictures: a sheet holds many, ten in a row, and each element shows its part of it.
 const COLUMNS = 10;
-export const settings = { pack: 10 };
+let wish = 0;
 
-// Shows image `index` in each of the [element, index] pairs, sheet by sheet; ends when all are there or paged away.
-export async function show(pairs) {
+// Shows image `items[n].i` in `elements[n]`, `pack` on a sheet; ends when all are there or paged away.
+export async function show(elements, items, pack) {
   wish += 1;
-  for (let start = 0; start < pairs.length; start += settings.pack) {
-    const part = pairs.slice(start, start + settings.pack);
-    const sheet = await load(part.map(([, index]) => index));
-    if (!part[0][0].isConnected) return;
-    if (sheet) for (const [place, [element]] of part.entries()) draw(element, sheet, place, part.length);
+  for (let start = 0; start < items.length; start += pack) {
+    const part = items.slice(start, start + pack), sheet = await load(part);
+    if (!elements[0].isConnected) return;
+    if (sheet) for (const place of part.keys()) draw(elements[start + place], sheet, place, part.length);
   }
 }
 
 // Lets the browser fetch what will probably be shown next, until something else is.
-let wish = 0;
-export async function prefetch(indices) {
+export async function prefetch({ items, pack }) {
   const mine = ++wish;
-  for (let start = 0; start < indices.length && mine === wish; start += settings.pack) await load(indices.slice(start, start + settings.pack));
+  for (let start = 0; start < items.length && mine === wish; start += pack) await load(items.slice(start, start + pack));
 }
 
-async function load(indices) {
+function load(part) {
   const sheet = new Image();
-  sheet.src = `api/sheet?images=${indices}`;
+  sheet.src = `api/sheet?images=${part.map(({ i }) => i)}`;
   return sheet.decode().then(() => sheet, () => null);
 }
 

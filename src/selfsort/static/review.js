@@ -106,7 +106,8 @@ export class Review {
       button.onclick = () => this.then(() => this.decide({ op: "move", to: cluster.id }));
       return button;
     }));
-    const buttons = [...byId("review-clusters").children];
-    show(state.clusters.map(({ typical }, place) => [buttons[place].firstChild, typical]).filter(([, typical]) => typical >= 0));
+    const pictures = [...byId("review-clusters").querySelectorAll(".picture")];
+    const used = state.clusters.map(({ typical }, place) => ({ i: typical, place })).filter(({ i }) => i >= 0);
+    show(used.map(({ place }) => pictures[place]), used, state.pack);
   }
 }
