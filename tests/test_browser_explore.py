@@ -417,7 +417,6 @@ def test_review_with_the_keyboard(explored: Explored) -> None:
     assert sorted(np.flatnonzero(state.reviewed).tolist()) == sorted(order[:3])
     assert state.labels[order[0]] == target
     assert not state.outliers.any()
-    screenshot(page, "explore-review.png")
     page.keyboard.press("Escape")
     expect(page.locator("#browse")).to_be_visible()
     expect(name).to_be_hidden()
@@ -552,6 +551,35 @@ def test_another_site_can_neither_read_nor_change(explored: Explored, tmp_path: 
 
 
 # For everyone
+
+
+def test_the_picture_in_the_readme(browser: Browser, photos_run: Path, tmp_path: Path) -> None:
+    """Names a cluster and selects images; SELFSORT_SHOWN_RUN is the run to show (a copy of it, so that it stays as it is)."""
+    shutil.copytree(os.environ.get("SELFSORT_SHOWN_RUN") or photos_run, tmp_path / "mnist-sorted")
+    explored = Explored(browser, tmp_path / "mnist-sorted")
+    page = explored.page
+    explored.button("Name…").click()
+    page.get_by_label("Name", exact=True).fill("ones")
+    page.keyboard.press("Enter")
+    explored.says("Named cluster 0 “ones”.")
+    explored.open_view("Cluster 2")
+    page.get_by_label("Order").select_option("ascending")
+    page.wait_for_timeout(500)
+    explored.ready()
+    explored.images.nth(2).click()
+    for place in (4, 5):
+        explored.images.nth(place).click(modifiers=["Control"])
+    expect(page.locator("#selected")).to_have_text("3 selected")
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(300)
+    screenshot(page, "explore.png")
+    page.emulate_media(color_scheme="dark")
+    page.keyboard.press("r")
+    expect(page.locator("#review-name")).not_to_be_empty()
+    page.wait_for_timeout(500)
+    screenshot(page, "explore-review.png")
+    explored.close()
+    assert explored.complaints == []
 
 
 CONTRAST = """() => {

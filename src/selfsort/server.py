@@ -43,6 +43,8 @@ class Explorer:
         self.confidence = np.nan_to_num(assignments.confidence, nan=0.0)
         self.progress = ""
         self.turn = asyncio.Lock()
+        self.sorted: tuple[object, NDArray[np.intp]] = (None, np.zeros(0, dtype=np.intp))
+        """The order of the view that was asked for last."""
 
     def overview(self) -> dict[str, Any]:
         """All clusters with size, mean confidence and most typical image; what can be undone."""
@@ -91,9 +93,12 @@ class Explorer:
 
     def page(self, view: str, *, ascending: bool, offset: int, limit: int) -> dict[str, Any]:
         """Some images of a view in the order of their confidence."""
-        rows = self.rows(view)
-        keys = self.confidence[rows]
-        rows = rows[np.argsort(keys if ascending else -keys, kind="stable")]
+        key = (view, ascending, self.journal.version)
+        if self.sorted[0] != key:
+            rows = self.rows(view)
+            keys = self.confidence[rows]
+            self.sorted = key, rows[np.argsort(keys if ascending else -keys, kind="stable")]
+        rows = self.sorted[1]
         items = [self._item(int(row)) for row in rows[offset : offset + limit]]
         return {"total": len(rows), "offset": offset, "pack": self.gallery.pack, "items": items}
 
