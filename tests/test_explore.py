@@ -117,7 +117,7 @@ def test_edits_survive_a_kill(run_folder: Path) -> None:
         file.write(b'{"crc":"00')  # as a crash in the middle of writing leaves it
     with Server(run_folder, "--no-browser") as server:
         assert server.end(signal.SIGKILL) != 0
-        assert f"1 edits found in {run_folder / JOURNAL}\n" in server.log
+        assert f"{run_folder / JOURNAL}: 1 edit found\n" in server.log
         assert f"{run_folder / JOURNAL}: its last entry was never finished and is left out\n" in server.log
 
 
@@ -137,6 +137,12 @@ def test_runs_whose_images_are_gone(run_folder: Path, change: dict[str, object],
     code, _, errors = run("explore", run_folder, "--no-browser")
     assert code == 1
     assert message in errors.splitlines()[-1]
+    table = run_folder / "assignments.csv"
+    lines = table.read_text(errors="surrogateescape").splitlines(keepends=True)
+    table.write_text("".join(lines[:-1]), errors="surrogateescape")
+    assert "assignments.csv has 129 rows for 130 images; fit again." in run("explore", run_folder, "--no-browser")[2]
+    table.write_text("".join([*lines[:-1], "x.png,1000000000,1\n"]), errors="surrogateescape")
+    assert "do not fit the 4 clusters of run.json" in run("explore", run_folder, "--no-browser")[2]
     code, _, errors = run("explore", run_folder / "nothing", "--no-browser")
     assert "is this the folder that `selfsort fit` wrote?" in errors
 

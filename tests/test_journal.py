@@ -87,6 +87,8 @@ def test_each_edit_does_what_it_says() -> None:
         (Rename(1, " x"), "no space at its ends"),
         (Rename(1, "x" * 101), "at most 100 characters"),
         (Rename(1, "a\nb"), "no line breaks"),
+        (Rename(1, "Cluster 3"), "what clusters without a name"),
+        (Rename(1, "outliers"), "what clusters without a name"),
         (Rename(1, "\u202ex"), "invisible characters"),
         (Rename(1, "\ud800"), "invisible characters"),
         (Merge(0, 0), "cannot be merged with itself"),
@@ -166,6 +168,8 @@ def test_what_is_read_again_is_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(EditError, match="nothing to undo"):
         journal.add("undo")
     journal.close()
+    with pytest.raises(SelfsortError, match="is closed already; nothing was changed"):
+        journal.add("redo")
     journal = Journal(tmp_path, start())  # what was undone can be done again after a restart
     assert [journal.add("redo") for _ in range(7)][-1] == "done again: named cluster 4 “=four”"
     assert facts(journal.state) == states[-1]

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from selfsort.errors import EditError
+from selfsort.errors import EditError, ModelFileError
 
 MAX_NAME, MAX_PARTS = 100, 50
 Latent = Callable[[NDArray[np.intp]], NDArray[np.float32]]
@@ -36,7 +37,10 @@ class State:
     def of(cls, labels: NDArray[np.int64], n_clusters: int) -> "State":
         """The state of a run that nobody has edited."""
         none = np.zeros(len(labels), dtype=bool)
-        n_clusters = max(n_clusters, int(labels.max(initial=-1)) + 1)
+        if not 1 <= n_clusters <= len(labels) or labels.min() < 0 or labels.max() >= n_clusters:
+            raise ModelFileError(
+                f"assignments.csv: {len(labels)} images do not fit the {n_clusters} clusters of run.json; fit again."
+            )
         return cls(labels, none, none, tuple(range(n_clusters)), n_clusters)
 
     def title(self, cluster: int) -> str:
@@ -242,6 +246,8 @@ def name_problem(name: str) -> str:
     """What is wrong with the name of a cluster; nothing if it will do."""
     if name != name.strip() or len(name) > MAX_NAME:
         return f"the name of a cluster should have at most {MAX_NAME} characters and no space at its ends."
+    if re.fullmatch(r"cluster[- ]?\d+|outliers", name, re.IGNORECASE):
+        return f"{name!r} is what clusters without a name, or outliers, are called; choose another name."
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") for character in name):
         return "the name of a cluster should have no line breaks or invisible characters."
     return ""

@@ -103,6 +103,8 @@ class Journal:
 
     def add(self, entry: Edit | str) -> str:
         """Check an edit, `undo` or `redo`, write it to disk, and only then let it count; says what it did."""
+        if not self.lock.is_locked:
+            raise SelfsortError(f"{self.path}: is closed already; nothing was changed.")
         trial = History(self.state)  # so that nothing changes if it is refused or cannot be written
         trial.done, trial.undone = list(self.history.done), list(self.history.undone)
         what = trial.apply(entry)

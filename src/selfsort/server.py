@@ -182,7 +182,7 @@ def build_app(explorer: Explorer, *, token: str, port: int, log: Callable[[str],
         return _json(explorer.page(query.get("view", "all"), ascending=is_ascending, offset=offset, limit=min(limit, MAX_PAGE)))
 
     def sheet(request: Request) -> Response:
-        wanted = request.query_params.get("images", "").split(",", MAX_PACK)
+        wanted = request.query_params.get("images", "").split(",", MAX_PACK - 1)
         return _picture(explorer.gallery.sheet([explorer_row(text) for text in wanted]))
 
     def image(request: Request) -> Response:

@@ -40,13 +40,17 @@ def explore(run: Path, port: int, no_browser: bool) -> None:
     from selfsort.server import Explorer, build_app
 
     record, assignments = load_run(run)
+    if len(assignments.names) != record.n_samples:
+        raise SelfsortError(
+            f"{run}: assignments.csv has {len(assignments.names):,} rows for {record.n_samples:,} images; fit again."
+        )
     with _listen(port) as listener:
         port = listener.getsockname()[1]
         journal = Journal(run, State.of(assignments.labels, record.n_clusters))
         try:
             gallery = _open_gallery(record, assignments)
-            if journal.history.edits:
-                say(f"{len(journal.history.edits):,} edits found in {journal.path}")
+            if n_edits := len(journal.history.edits):
+                say(f"{journal.path}: {n_edits:,} edit{'s' if n_edits > 1 else ''} found")
             if journal.lost_bytes:
                 say(f"{journal.path}: its last entry was never finished and is left out")
             token = secrets.token_urlsafe(24)

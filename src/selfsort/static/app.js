@@ -9,9 +9,10 @@ const PAGE = 100;
 const byId = (id) => document.getElementById(id);
 const number = (value) => value.toLocaleString("en");
 const percent = (value) => `${Math.round(100 * value)} %`;
+const lastPage = (count) => Math.max(0, Math.floor((count - 1) / PAGE) * PAGE);
 const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
 
-let state, view, total = 0, offset = 0, isReviewing = false, drawing = 0;
+let state, view, total = 0, offset = 0, isReviewing = false, drawing = 0, sending = Promise.resolve();
 let ahead = {}; // the page that will probably be wanted next
 
 const cluster = (id) => state.clusters.find((entry) => entry.id === id);
@@ -35,26 +36,22 @@ function say(message, isError = false) {
   place.classList.toggle("error", isError);
 }
 
-// Sends one edit; answers the new state, or nothing if it was refused (the status line says why).
-async function change(edit) {
-  try {
-    const answer = await request("api/edit", { ...edit, version: state.version });
-    state = answer.state;
-    say(`${answer.done}.`);
-    drawClusters();
-    return state;
-  } catch (error) {
-    if (error.state) state = error.state;
-    drawClusters();
-    say(error.message, true);
-    return null;
-  }
+// Sends one edit after the other; answers the new state, or nothing if it was refused (the status line says why).
+function change(edit) { return (sending = sending.then(() => send(edit))); }
+
+async function send(edit) {
+  const answer = await request("api/edit", { ...edit, version: state.version }).catch((error) => error);
+  state = answer.state ?? state;
+  drawClusters();
+  say(answer.done ? `${answer.done}.` : answer.message, !answer.done);
+  return answer.done ? state : null;
 }
 
 async function changeAndReload(edit, next = view) {
-  const isDone = await change(edit);
+  grid.setBusy(true);
+  const isDone = Boolean(await change(edit));
   if (isDone) grid.selected.clear();
-  await open(next, offset, isDone !== null && edit.images !== undefined);
+  await open(next, offset, isDone && "images" in edit);
 }
 
 async function open(next, at = 0, keepFocus = false) {
@@ -67,34 +64,33 @@ async function open(next, at = 0, keepFocus = false) {
 }
 
 async function turn(to, keepFocus = false) {
-  const last = () => Math.max(0, Math.floor((total - 1) / PAGE) * PAGE);
   const mine = ++drawing, focus = keepFocus ? grid.at : null;
+  grid.setBusy(true);
   let found;
   try {
     found = await fetchPage(Math.max(0, to));
-    if (!found.items.length && found.total) found = await fetchPage(Math.floor((found.total - 1) / PAGE) * PAGE);
+    if (!found.items.length && found.total) found = await fetchPage(lastPage(found.total));
   } catch (error) {
-    return say(error.message, true);
+    return grid.setBusy(false), say(error.message, true);
   }
   if (mine !== drawing) return; // another page was asked for meanwhile
   const step = found.offset < offset ? -PAGE : PAGE;
   ({ total, offset } = found);
   byId("title").textContent = viewTitle();
   byId("count").textContent = images(total);
-  byId("page").textContent = `Page ${number(Math.floor(offset / PAGE) + 1)} of ${number(Math.floor(last() / PAGE) + 1)}`;
+  byId("page").textContent = `Page ${number(offset / PAGE + 1)} of ${number(lastPage(total) / PAGE + 1)}`;
   for (const id of ["first", "previous"]) byId(id).disabled = offset === 0;
-  for (const id of ["next", "last"]) byId(id).disabled = offset >= last();
+  for (const id of ["next", "last"]) byId(id).disabled = offset >= lastPage(total);
   byId("cluster-actions").hidden = !isCluster();
   drawSelection(grid.selected);
   await grid.draw(found, { focus });
-  if (mine === drawing && offset + step >= 0 && offset + step < total) {
-    fetchPage(offset + step).then(prefetch, () => {});
-  }
+  if (mine === drawing && offset + step >= 0 && offset + step < total) fetchPage(offset + step).then(prefetch, () => {});
 }
 
 function fetchPage(at) {
   const order = byId("order").value, key = `${state.version} ${view} ${order} ${at}`;
   if (ahead.key !== key) ahead = { key, found: page(view, order, at, PAGE) };
+  ahead.found.catch(() => { ahead = {}; });
   return ahead.found;
 }
 
@@ -140,8 +136,7 @@ const sign = (text) => Object.assign(span("picture", text), { ariaHidden: "true"
 const targets = (without) => state.clusters.filter(({ id }) => id !== without).map(({ id, size }) => [id, `${title(id)} (${images(size)})`]);
 
 async function rename() {
-  const id = Number(view);
-  const answer = await ask({
+  const id = Number(view), answer = await ask({
     title: `Name cluster ${id}`, ok: "Save name", text: "Exported files, and predict, use the name. An empty one takes it away.",
     fields: [{ name: "name", label: "Name", type: "text", value: cluster(id).name, maxLength: 100 }],
   });
@@ -211,18 +206,19 @@ async function working(what, task) {
   clearInterval(timer);
 }
 
+function toggleReview(isOn) {
+  isReviewing = byId("browse").hidden = isOn;
+  byId("review").hidden = !isOn;
+}
+
 async function startReview() {
-  isReviewing = true;
-  byId("browse").hidden = true;
-  byId("review").hidden = false;
+  toggleReview(true);
   say("Review: a key decides and the next image comes.");
   await review.begin(state);
 }
 
 function endReview() {
-  isReviewing = false;
-  byId("review").hidden = true;
-  byId("browse").hidden = false;
+  toggleReview(false);
   say("Review ended.");
   open(view, offset);
   byId("start-review").focus();
@@ -250,7 +246,7 @@ document.addEventListener("keydown", (event) => {
 const clicks = {
   undo: () => step("undo"), redo: () => step("redo"), export: write, "start-review": startReview, rename, merge, split, move,
   outlier: markOutlier, clear: () => grid.clear(), "select-page": () => grid.selectAll(),
-  first: () => turn(0), previous: () => turn(offset - PAGE), next: () => turn(offset + PAGE), last: () => turn(Math.floor((total - 1) / PAGE) * PAGE),
+  first: () => turn(0), previous: () => turn(offset - PAGE), next: () => turn(offset + PAGE), last: () => turn(lastPage(total)),
 };
 for (const [id, action] of Object.entries(clicks)) byId(id).addEventListener("click", action);
 byId("order").addEventListener("change", () => turn(0));

@@ -12,8 +12,7 @@ export class Grid {
     element.addEventListener("keydown", (event) => this.key(event));
   }
 
-  async draw({ items, pack }, { focus = null } = {}) {
-    this.element.setAttribute("aria-busy", "true");
+  async draw({ items, pack }, { focus }) {
     this.items = items;
     this.at = this.anchor = Math.min(focus ?? 0, Math.max(items.length - 1, 0));
     this.element.replaceChildren(...items.map((item, position) => this.cell(item, position)));
@@ -22,8 +21,10 @@ export class Grid {
     if (focus === null) this.element.scrollTop = 0;
     else this.focus(this.at);
     await shown;
-    if (this.items === items) this.element.setAttribute("aria-busy", "false");
+    if (this.items === items) this.setBusy(false);
   }
+
+  setBusy(isBusy) { this.element.ariaBusy = String(isBusy); }
 
   get cells() { return [...this.element.querySelectorAll("[role=option]")]; }
 
@@ -99,15 +100,9 @@ export class Grid {
     this.mark();
   }
 
-  selectAll() {
-    for (const item of this.items) this.selected.add(item.i);
-    this.mark();
-  }
+  selectAll() { this.items.forEach(({ i }) => this.selected.add(i)), this.mark(); }
 
-  clear() {
-    this.selected.clear();
-    this.mark();
-  }
+  clear() { this.selected.clear(), this.mark(); }
 
   mark() {
     for (const [position, cell] of this.cells.entries()) cell.setAttribute("aria-selected", this.selected.has(this.items[position].i));

@@ -90,6 +90,7 @@ export class Review {
     image.hidden = !item;
     image.onload = () => image.classList.toggle("pixels", image.naturalWidth <= 64);
     if (item) image.src = `api/image/${item.i}`;
+    if (this.queue[this.at + 1]) new Image().src = `api/image/${this.queue[this.at + 1].i}`; // so that it is there when it is wanted
     image.alt = item?.name ?? "";
     byId("review-name").textContent = item?.name ?? "All images have been looked at.";
     byId("review-facts").textContent = item ? `${item.outlier ? "outlier" : this.title(item.cluster)}, confidence ${this.percent(item.confidence)}` : "";
