@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -103,6 +104,7 @@ def test_the_browser_gets_the_address_through_a_private_file(run_folder: Path, t
     with Server(run_folder, environment={"BROWSER": f"{script} %s"}) as server:
         while not seen.exists():
             assert server.process.poll() is None
+            time.sleep(0.05)
         opened = Path(seen.read_text().removeprefix("file://"))
         assert server.token not in str(opened)
         assert stat.S_IMODE(opened.parent.stat().st_mode) == 0o700
