@@ -42,7 +42,7 @@ browser: .venv/ready         ## a Chromium for the tests of the pages, unless th
 
 RUN ?= runs/demo
 screenshots: browser         ## docs/report.png, from the report of RUN
-	SELFSORT_SCREENSHOTS=$(RUN) $(BIN)/pytest tests/test_browser_report.py -k screenshot
+	SELFSORT_REPORT_OF=$(RUN) $(BIN)/pytest tests/test_browser_report.py -k screenshot
 
 fuzz: .venv/ready            ## over 100 000 damaged inputs for every reader; writes benchmarks/fuzz.json
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzzing.py --out benchmarks/fuzz.json

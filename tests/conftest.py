@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,6 +67,14 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+def record_page(name: str, figures: dict[str, Any]) -> None:
+    """Keep what a browser test has measured in benchmarks/pages.json, if SELFSORT_RECORD is set."""
+    if "SELFSORT_RECORD" in os.environ:
+        path = Path(__file__).parents[1] / "benchmarks" / "pages.json"
+        known = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**known, name: figures}, indent=1, sort_keys=True) + "\n")
+
+
 @pytest.fixture
 def record_figures() -> Callable[..., None]:
     """Keeps what a test has counted in the file that SELFSORT_FIGURES names, for docs/reliability.md."""
@@ -77,3 +87,48 @@ def record_figures() -> Callable[..., None]:
             save_json(Path(path), {**known, name: figures})
 
     return record
+
+
+HOSTILE_NAMES = [
+    "<img src=x onerror=alert(1)>.png",
+    "\"quotes' & entities &lt;.png",
+    "new\nline\r\tand tab.png",
+    "=HYPERLINK(1).png",
+    "%2e%2e%2f..%2fetc%2fpasswd.png",
+    "\u202egnp.exe.png",
+    os.fsdecode(b"caf\xe9 not UTF-8.png"),
+    f"{'long' * 60}.png",
+]
+
+
+@pytest.fixture(scope="session")
+def photos_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on 130 image files, some with hostile names, one in portrait by EXIF only; tests work on copies of it."""
+    from click.testing import CliRunner
+    from PIL import Image
+
+    from selfsort.cli import main
+    from selfsort.datasets import load_dataset
+
+    base, images = tmp_path_factory.mktemp("explore"), load_dataset("digits")
+    (base / "photos" / "sub").mkdir(parents=True)
+    names = [*HOSTILE_NAMES, *(f"sub/{number:03}.png" for number in range(121))]
+    for number, name in enumerate(names):
+        picture = Image.fromarray((images.pixels[number, 0] * 255).astype(np.uint8)).resize((24, 24))
+        picture.save(base / "photos" / name)
+    turned, exif = Image.new("RGB", (90, 30), (200, 40, 40)), Image.Exif()
+    exif[0x0112] = 6  # to be shown turned by 90 degrees
+    turned.save(base / "photos" / "turned.jpg", exif=exif)
+    small = ["--recipe", "paper", "--threads", "1", "--epochs", "1", "-k", "4", "--set", "clustering.n_init=1"]
+    for setting in ("network.width=4", "network.latent_width=32", "network.n_duplicates=4"):
+        small += ["--set", setting]
+    result = CliRunner().invoke(main, ["fit", str(base / "photos"), *small, "--out", str(base / "run")])
+    assert result.exit_code == 0, result.output
+    return base / "run"
+
+
+@pytest.fixture
+def run_folder(photos_run: Path, tmp_path: Path) -> Path:
+    """A copy of `photos_run` that a test may change."""
+    shutil.copytree(photos_run, tmp_path / "run")
+    return tmp_path / "run"

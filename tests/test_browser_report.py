@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import os
 import statistics
 import time
@@ -20,7 +19,7 @@ from selfsort.datasets import load_dataset, load_source
 from selfsort.images import as_image_set
 from selfsort.projection import Projection, project, sample_rows
 from selfsort.report import render_report
-from selfsort.run import Assignments, current_versions
+from selfsort.run import Assignments
 from test_cli import TINY, succeed
 from test_report import a_map, a_run
 
@@ -294,10 +293,10 @@ def test_many_clusters_in_colours_and_shapes(open_page: Opener, tmp_path: Path) 
     assert "Only cluster 59 is shown, 6 images" in (page.text_content("#map-status") or "")
 
 
-@pytest.mark.skipif("SELFSORT_SCREENSHOTS" not in os.environ, reason="`make screenshots` takes them")
+@pytest.mark.skipif("SELFSORT_REPORT_OF" not in os.environ, reason="`make screenshots` takes them")
 def test_screenshot_for_the_readme(open_page: Opener) -> None:
-    """docs/report.png shows the report of the run in SELFSORT_SCREENSHOTS."""
-    file = Path(os.environ["SELFSORT_SCREENSHOTS"]).resolve() / "report.html"
+    """docs/report.png shows the report of the run in SELFSORT_REPORT_OF."""
+    file = Path(os.environ["SELFSORT_REPORT_OF"]).resolve() / "report.html"
     page = open_page(file)
     page.set_viewport_size({"width": 1280, "height": 1790})
     page.focus("#map")
@@ -359,8 +358,4 @@ def test_sixty_thousand_images(
     assert found["megabytes"] < 15
     assert found["seconds_until_interactive"] < 3
     assert found["milliseconds_to_draw"] < 100
-    if "SELFSORT_RECORD" in os.environ:
-        record = ROOT / "benchmarks" / "pages.json"
-        content = json.loads(record.read_text()) if record.exists() else {}
-        content[f"report, {kind}"] = found | {"selfsort": current_versions()["selfsort"], "chromium": browser.version}
-        record.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+    record_page(f"report, {kind}", found | {"chromium": browser.version})

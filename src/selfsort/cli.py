@@ -12,6 +12,7 @@ from click.exceptions import NoArgsIsHelpError
 from selfsort import __version__
 from selfsort.commands.config import config_command
 from selfsort.commands.embed import embed
+from selfsort.commands.explore import explore
 from selfsort.commands.fit import fit
 from selfsort.commands.inspect import inspect
 from selfsort.commands.predict import predict
@@ -70,5 +71,5 @@ def main() -> None:
     """
 
 
-for command in (fit, report, predict, embed, inspect, score_command, config_command):
+for command in (fit, report, explore, predict, embed, inspect, score_command, config_command):
     main.add_command(command)

@@ -23,3 +23,7 @@ class TrainingStopped(SelfsortError):  # noqa: N818 - stopping is what was asked
 
 class ModelFileError(SelfsortError, ValueError):
     """A model, checkpoint or run on disk is missing, damaged or of another version."""
+
+
+class EditError(SelfsortError, ValueError):
+    """An edit of a finished run does not fit its present state."""

@@ -37,6 +37,9 @@ LARGE_PIXELS = 10_000_000
 _ONE_LARGE_IMAGE = threading.Lock()
 """Images above `LARGE_PIXELS` are decoded one at a time, so that memory does not grow with the number of threads."""
 
+Fit = Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]
+"""Brings (height, width, 3) to a size: `fit_square` or `shrink`."""
+
 GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 
 
@@ -142,15 +145,18 @@ def load_images(
     size: int | None = None,
     truth_from_folders: bool = False,
     skip_broken: bool = False,
+    names: Sequence[str] | None = None,
     on_file: Callable[[int, int], None] | None = None,
 ) -> ImageSet:
     """Images from a folder, a single image file, an `.npy` or an `.npz` file.
 
-    With `truth_from_folders` the name of the first sub-folder is each image's truth. `on_file(done, total)` tells progress.
+    With `truth_from_folders` the name of the first sub-folder is each image's truth; `names` are the only files of the folder
+    to read. `on_file(done, total)` tells progress.
     """
     path = Path(path)
     if path.is_dir():
-        return _load_folder(path, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file)
+        files = find_images(path) if names is None else [inside(path, name) for name in names]
+        return _load_folder(path, files, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file)
     if not path.exists():
         raise DataError(f"{path}: no such file, folder or data set.")
     if path.suffix.lower() == ".npy":
@@ -182,10 +188,21 @@ def _refuse_folder(error: OSError) -> None:
     raise DataError(f"{error.filename}: cannot be listed ({error.strerror}); check its permissions.") from error
 
 
+def inside(folder: Path, name: str) -> Path:
+    """The file called `name` below `folder`; a name that leads out of it is refused."""
+    if os.path.isabs(name) or os.pardir in Path(name).parts or "\0" in name:
+        raise DataError(f"{name!r}: leads out of {folder}.")
+    return folder / name
+
+
 def _load_folder(
-    folder: Path, size: int, truth_from_folders: bool, skip_broken: bool, on_file: Callable[[int, int], None] | None
+    folder: Path,
+    files: list[Path],
+    size: int,
+    truth_from_folders: bool,
+    skip_broken: bool,
+    on_file: Callable[[int, int], None] | None,
 ) -> ImageSet:
-    files = find_images(folder)
     if not files:
         raise DataError(f"{folder}: no image files in it; it should hold images that Pillow reads (PNG, JPEG, …).")
     if 3 * size * size * len(files) > MAX_ARRAY_BYTES:
@@ -235,8 +252,21 @@ def _folder_truth(names: list[str], folder: Path) -> tuple[NDArray[np.int64], li
     return truth.astype(np.int64), [str(name) for name in truth_names]
 
 
-def _read_image(path: Path, size: int) -> tuple[NDArray[np.uint8], bool]:
-    """One image file as (3, size, size), upright, padded to a square; and whether it is grey."""
+def load_picture(path: Path, side: int, fit: Fit) -> NDArray[np.uint8]:
+    """One image file to look at: upright, (height, width, 3), brought to the size `side` by `fit`."""
+    return np.moveaxis(_read_image(path, side, fit)[0], 0, 2)
+
+
+def shrink(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """(height, width, 3) to at most `side` each way; smaller ones stay as they are."""
+    height, width = pixels.shape[:2]
+    ratio = min(1.0, side / max(height, width))
+    shape = max(1, round(width * ratio)), max(1, round(height * ratio))
+    return np.asarray(Image.fromarray(pixels).resize(shape, Image.Resampling.BOX, reducing_gap=2.0))
+
+
+def _read_image(path: Path, size: int, fit: Fit | None = None) -> tuple[NDArray[np.uint8], bool]:
+    """One image file as (3, size, size), upright, padded to a square (or as `fit` makes it); and whether it is grey."""
     try:
         if path.exists() and not path.is_file():  # opening a pipe would wait for ever
             raise OSError("not a regular file")
@@ -247,7 +277,7 @@ def _read_image(path: Path, size: int) -> tuple[NDArray[np.uint8], bool]:
             is_grey = image.mode in GREY_MODES
             image.draft("RGB" if not is_grey else "L", (2 * size, 2 * size))
             with _ONE_LARGE_IMAGE if image.width * image.height > LARGE_PIXELS else nullcontext():
-                return np.moveaxis(_fit_square(_eight_bits(_upright(image)), size), 2, 0), is_grey
+                return np.moveaxis((fit or fit_square)(_eight_bits(_upright(image)), size), 2, 0), is_grey
     except Exception as error:  # Pillow's many readers raise whatever they stumble over
         raise DataError(f"{path}: not a readable image ({first_line(error)}); remove it or use --skip-broken.") from error
 
@@ -305,7 +335,7 @@ def _eight_bits(image: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(image.convert("RGB"))
 
 
-def _fit_square(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+def fit_square(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """Resize (height, width, 3) into a square, filled up with the mean colour of the border, which adds no strong edge.
 
     Resized before it is padded: a line of a million pixels must not become a square of them.

@@ -39,12 +39,17 @@ def render_clusters(
     return buffer.getvalue()
 
 
-def thumbnail(images: ImageSet, index: int, side: int = CELL) -> Image.Image:
-    """One image as a square RGB picture."""
+def as_picture(images: ImageSet, index: int) -> Image.Image:
+    """One image as an RGB picture of its own size."""
     pixels: NDArray[Any] = np.asarray(images.pixels[index], dtype=np.float32)
     scaled = np.clip((pixels - images.low) / max(images.high - images.low, 1e-12), 0, 1) * 255
     colours = scaled[:3] if len(scaled) >= 3 else scaled[:1].repeat(3, axis=0)
-    picture = Image.fromarray(np.moveaxis(colours.round().astype(np.uint8), 0, 2))
+    return Image.fromarray(np.moveaxis(colours.round().astype(np.uint8), 0, 2))
+
+
+def thumbnail(images: ImageSet, index: int, side: int = CELL) -> Image.Image:
+    """One image as a square RGB picture."""
+    picture = as_picture(images, index)
     ratio = side / max(picture.size)
     shape = max(1, round(picture.width * ratio)), max(1, round(picture.height * ratio))
     resized = picture.resize(shape, Image.Resampling.NEAREST if ratio >= 2 else Image.Resampling.BICUBIC)

@@ -4,7 +4,7 @@ import csv
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -26,12 +26,17 @@ QUOTED = ";\t\r\n"
 
 @dataclass(frozen=True)
 class Assignments:
-    """One row per image: its name, its cluster, how clear that is, and its truth if known."""
+    """One row per image: its name, its cluster, how clear that is, and its truth if known.
+
+    `cluster_names` and `outliers` are what a person has added with `selfsort explore`.
+    """
 
     names: Sequence[str]
     labels: NDArray[np.int64]
     confidence: NDArray[np.float32]
     truth: Sequence[str] | None = None
+    cluster_names: Sequence[str] | None = None
+    outliers: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,12 +109,22 @@ def load_run(folder: Path | str) -> tuple[Run, Assignments]:
 
 def save_assignments(path: Path, assignments: Assignments) -> None:
     """Write a CSV file that is safe to open in a spreadsheet: a name that looks like a formula gets a leading quote."""
+    columns: dict[str, Iterable[object]] = {"name": map(guard, assignments.names), "cluster": assignments.labels.tolist()}
+    if assignments.cluster_names is not None:
+        columns["cluster_name"] = map(guard, assignments.cluster_names)
+    columns["confidence"] = (f"{value:.4f}" for value in assignments.confidence)
+    if assignments.outliers is not None:
+        columns["outlier"] = assignments.outliers.astype(int).tolist()
+    if assignments.truth is not None:
+        columns["truth"] = map(guard, assignments.truth)
+    save_table(path, columns)
+
+
+def save_table(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
+    """Write columns of equal length as CSV; text from outside should have gone through `guard`."""
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator=QUOTED)  # it quotes cells with any of these
-    writer.writerow(["name", "cluster", "confidence", *(["truth"] if assignments.truth is not None else [])])
-    truth = assignments.truth if assignments.truth is not None else [None] * len(assignments.names)
-    for name, label, confidence, known in zip(assignments.names, assignments.labels, assignments.confidence, truth, strict=True):
-        writer.writerow([_guard(name), int(label), f"{confidence:.4f}", *([_guard(known)] if known is not None else [])])
+    writer.writerows([list(columns), *zip(*columns.values(), strict=True)])
     save_text(path, "".join(line.removesuffix(QUOTED) + "\n" for line in lines))
 
 
@@ -144,7 +159,8 @@ def load_assignments(path: Path) -> Assignments:
         raise ModelFileError(f"{path}: cluster and confidence should be numbers ({error}).") from error
 
 
-def _guard(name: str) -> str:
+def guard(name: str) -> str:
+    """A cell that no spreadsheet takes for a formula; `load_table` takes the quote away again."""
     return f"'{name}" if name.startswith((*FORMULA_STARTS, "'")) else name
 
 

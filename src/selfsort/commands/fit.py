@@ -127,6 +127,7 @@ def _fit(
     from selfsort.diagnosis import Watch, diagnose
     from selfsort.estimator import SelfSort
     from selfsort.files import save_bytes
+    from selfsort.journal import set_aside
     from selfsort.metrics import score
     from selfsort.picture import render_clusters
     from selfsort.projection import MAP_FILE
@@ -186,6 +187,8 @@ def _fit(
     )
     for outdated in (REPORT, MAP_FILE):
         (out / outdated).unlink(missing_ok=True)
+    if aside := set_aside(out):
+        say(f"edits of the earlier run are now in {aside}")
     sorter.save(out)
     save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
     save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_), beside=(MODEL, PICTURE))

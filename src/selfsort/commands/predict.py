@@ -1,7 +1,7 @@
 """`selfsort predict`: new images to the clusters of a run."""
 
 import json
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,6 @@ from selfsort.errors import SelfsortError
 
 if TYPE_CHECKING:
     from selfsort.images import ImageSet
-
-MAX_NAME = 240
-"""Bytes of the names of copies; file systems allow 255."""
 
 
 @click.command()
@@ -29,9 +26,13 @@ MAX_NAME = 240
 )
 @source_options
 def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_json: bool, **options: Any) -> None:
-    """Assign the images in SOURCE to the clusters that `fit` wrote to RUN."""
-    from dataclasses import asdict
+    """Assign the images in SOURCE to the clusters that `fit` wrote to RUN.
 
+    Names, merges and splits that were made with `selfsort explore RUN` count.
+    """
+    from dataclasses import asdict, replace
+
+    from selfsort.export import copy_files, folder_names
     from selfsort.machine import prepare_process
     from selfsort.metrics import score
     from selfsort.run import save_assignments
@@ -47,10 +48,14 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
     with progress_bars() as bars:
         sorter.on_stage = bars.stage
         labels, confidence = sorter.assign(images)
-    save_assignments(out, assignments_of(images, labels, confidence))
+        labels, names = _edited(run, sorter, images, labels)
+    cluster_names = [names.get(int(label), "") for label in labels] if names else None
+    save_assignments(out, replace(assignments_of(images, labels, confidence), cluster_names=cluster_names))
     written = [str(out)]
     if copy_to:
-        _copy_files(images, labels, copy_to)
+        assert images.root is not None
+        folders = folder_names(names, sorted({*names, *labels.tolist()}))
+        copy_files(images.root, images.names, [folders[int(label)] for label in labels], copy_to)
         written.append(str(copy_to))
     scores = {f"{images.source}, predicted": score(images.truth, labels)} if images.truth is not None else {}
     if as_json:
@@ -62,27 +67,15 @@ def predict(run: Path, source: str, out: Path | None, copy_to: Path | None, as_j
         click.echo(f"{len(images):,} images assigned\nwrote " + "\n      ".join(written))
 
 
-def _joined(name: str) -> str:
-    """One file name of the folders and the name of a file; too long a one keeps its beginning, a hash and its ending."""
-    import hashlib
+def _edited(run: Path, sorter: Any, images: "ImageSet", labels: Any) -> tuple[Any, Mapping[int, str]]:
+    """The clusters after the merges and splits that `explore` has kept beside the run, and the names given there."""
+    from selfsort.edits import State
+    from selfsort.journal import JOURNAL, load_history
+    from selfsort.run import load_run
 
-    joined = name.replace(os.sep, "__")
-    if len(os.fsencode(joined)) <= MAX_NAME:
-        return joined
-    stem, ending = os.path.splitext(joined)
-    ending = f"-{hashlib.sha256(os.fsencode(joined)).hexdigest()[:16]}{ending if len(ending) <= 16 else ''}"
-    while len(os.fsencode(stem + ending)) > MAX_NAME:
-        stem = stem[:-1]
-    return stem + ending
-
-
-def _copy_files(images: "ImageSet", labels: Any, target: Path) -> None:
-    """Copy each file to TARGET/cluster-N/, the folders of its name joined with `__`."""
-    from selfsort.files import copy_file
-
-    assert images.root is not None
-    for name, label in zip(images.names, labels, strict=True):
-        place = target / f"cluster-{label}" / _joined(name)
-        while place.exists():
-            place = place.with_name(f"_{place.name}")
-        copy_file(images.root / name, place)
+    folder = run if run.is_dir() else run.parent
+    if not (folder / JOURNAL).exists():
+        return labels, {}
+    record, assignments = load_run(folder)
+    history = load_history(folder, State.of(assignments.labels, record.n_clusters))
+    return history.relabel(labels, lambda rows: sorter.transform(images.take(rows))), history.state.names
