@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
+from conftest import record_page
 from selfsort.datasets import load_dataset, load_source
 from selfsort.images import as_image_set
 from selfsort.projection import Projection, project, sample_rows
