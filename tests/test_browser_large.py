@@ -53,7 +53,7 @@ FIRST = """() => new Promise((resolve) => {
 
 @pytest.fixture(scope="module")
 def mnist() -> tuple[ImageSet, str, Path | None]:
-    """60 000 real images if they can be had, otherwise drawn ones; with the source to name in a run."""
+    """60 000 real images, with the source and the folder to name in a run."""
     place = Path(os.environ["SELFSORT_DATA"]) if os.environ.get("SELFSORT_DATA") else SHARED_DATA
     if not (place / "mnist").is_dir() and not (place / "train-images-idx3-ubyte.gz").is_file():
         pytest.skip("MNIST is neither in SELFSORT_DATA nor beside this checkout")
