@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from selfsort.commands.alignment import alignment_of, load_reference
 from selfsort.commands.common import assignments_of, load_source_images, source_options
 from selfsort.commands.report import REPORT, write_report
 from selfsort.commands.state import CHECKPOINT, JOB, has_checkpoint, load_job, refuse_used_folder, remove_state, seconds_before
@@ -96,7 +97,7 @@ def _start(out: Path, job: dict[str, Any], as_json: bool, *, is_new: bool) -> No
     size = config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)
     images = load_source_images(job["source"], job, size)
     test = _load_test(images, job, size or max(8, *images.pixels.shape[2:]))
-    reference = _load_reference(images, job["align_to"]) if job["align_to"] else None
+    reference = load_reference(images, job["align_to"]) if job["align_to"] else None
     if is_new:
         remove_state(out)
     save_json(out / JOB, job)
@@ -183,7 +184,7 @@ def _fit(
         warnings=list((watch.found(sorter.history_) | found).values()),
         versions=current_versions(),
         reading={name: job[name] for name in ("source", "data_dir", "size", "folder_truth", "skip_broken")},
-        alignment=_alignment(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
+        alignment=alignment_of(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
     )
     for outdated in (REPORT, MAP_FILE):
         (out / outdated).unlink(missing_ok=True)
@@ -221,26 +222,6 @@ def _report(out: Path, images: "ImageSet", sorter: "SelfSort") -> list[str]:
     except SelfsortError as error:
         say(f"no report: {error} Everything else is written; try again with: selfsort report {shlex.quote(str(out))}")
         return []
-
-
-def _load_reference(images: "ImageSet", earlier: str) -> "NDArray[np.int64]":
-    """The cluster that an earlier run gave to each image, by its name; -1 for those it did not have."""
-    import numpy as np
-
-    from selfsort.run import load_assignments
-
-    path = Path(earlier)
-    assignments = load_assignments(path / "assignments.csv" if path.is_dir() else path)
-    known = dict(zip(assignments.names, assignments.labels.tolist(), strict=True))
-    reference = np.array([known.get(name, -1) for name in images.names], dtype=np.int64)
-    if (reference < 0).all():
-        raise SelfsortError(f"{earlier}: has no image in common with {images.source}; --align-to needs some, by their names.")
-    return reference
-
-
-def _alignment(labels: "NDArray[np.int64]", reference: "NDArray[np.int64]", earlier: str) -> dict[str, Any]:
-    common = reference >= 0
-    return {"to": earlier, "common": int(common.sum()), "same": float((labels == reference)[common].mean())}
 
 
 def _cluster_number(text: str) -> int | str:
