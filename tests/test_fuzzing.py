@@ -6,7 +6,7 @@ from pathlib import Path
 from fuzzing import Target, fuzz, mutate, targets
 from selfsort.errors import DataError
 
-N_INPUTS = 50
+N_INPUTS = 45
 
 
 def test_every_reader(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 import re
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
-TARGET = Path(__file__).parents[1] / "docs" / "licences.md"
+ROOT = Path(__file__).parents[1]
+TARGET = ROOT / "docs" / "licences.md"
 HEAD = """\
 # Licences of what selfsort needs
 
@@ -16,23 +18,29 @@ installs (with the dependencies of dependencies), then what only development nee
 """
 
 
+def stated(extra: str) -> list[Requirement]:
+    """What pyproject.toml asks for, with this extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return [Requirement(line) for line in project["dependencies"] + project["optional-dependencies"].get(extra, [])]
+
+
 def needed(extra: str) -> set[str]:
     """The packages that an installation with this extra brings, however indirectly."""
     found: set[str] = set()
-    waiting = [("selfsort", extra)]
+    waiting = stated(extra)
     while waiting:
-        name, wanted = waiting.pop()
+        requirement = waiting.pop()
+        project = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if project in found:
+            continue
+        found.add(project)
         try:
-            lines = requires(name) or []
+            lines = requires(project) or []
         except PackageNotFoundError:
             continue
-        for requirement in map(Requirement, lines):
-            if requirement.marker and not requirement.marker.evaluate({"extra": wanted}):
-                continue
-            project = re.sub(r"[-_.]+", "-", requirement.name).lower()
-            if project not in found and project != "selfsort":
-                found.add(project)
-                waiting += [(project, part) for part in ("", *requirement.extras)]
+        for below in map(Requirement, lines):
+            if not below.marker or any(below.marker.evaluate({"extra": part}) for part in ("", *requirement.extras)):
+                waiting.append(below)
     return found
 
 
@@ -42,10 +50,10 @@ def licence(name: str) -> tuple[str, str]:
         metadata = distribution(name).metadata
     except PackageNotFoundError:
         return "", "(not installed here)"
-    stated = (metadata.get_all("License-Expression") or [""])[0]
+    expression = (metadata.get_all("License-Expression") or [""])[0]
     classes = [line.split("::")[-1].strip() for line in metadata.get_all("Classifier") or [] if line.startswith("License ::")]
     free_text = "".join(metadata.get_all("License") or []).strip().splitlines()
-    return str(metadata["Version"]), stated or ", ".join(classes) or (free_text[0][:60] if free_text else "(not stated)")
+    return str(metadata["Version"]), expression or ", ".join(classes) or (free_text[0][:60] if free_text else "(not stated)")
 
 
 def table(names: set[str]) -> str:
