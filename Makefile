@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check lint types architecture test slow fuzz torture lock verify licences sbom audit clean
+.PHONY: demo check lint types architecture test slow browser screenshots fuzz torture lock verify licences sbom audit clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -13,7 +13,7 @@ BIN := .venv/bin
 demo: .venv/ready            ## sort the embedded digits and show the scores
 	$(BIN)/selfsort fit digits --out runs/demo --overwrite
 
-check: lint types architecture test  ## everything that must pass before a commit
+check: browser lint types architecture test  ## everything that must pass before a commit
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -59,6 +59,18 @@ sbom: .venv/supply           ## the bill of materials of the installed environme
 audit: .venv/supply          ## known vulnerabilities of the pinned versions; needs the network
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 	grep '^torch==' constraints.txt | $(BIN)/pip-audit --strict --disable-pip --no-deps --requirement /dev/stdin
+
+# Without it the tests of the pages are skipped.
+browser: .venv/ready         ## a Chromium for the tests of the pages, unless there is one
+	@$(BIN)/python tests/find_browser.py > /dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	       && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qqy --no-install-recommends install chromium; } \
+	  || $(BIN)/playwright install chromium \
+	  || echo "no Chromium could be installed; the tests of the pages will be skipped"
+
+RUN ?= runs/demo
+screenshots: browser         ## docs/report.png, from the report of RUN
+	SELFSORT_SCREENSHOTS=$(RUN) $(BIN)/pytest tests/test_browser_report.py -k screenshot
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

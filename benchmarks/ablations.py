@@ -18,47 +18,47 @@ import torch
 from selfsort import SelfSort, load_dataset, score
 
 WEAK = {"shift": 1 / 16, "rotation": 0.15, "scale": 0.1, "shear": 0.0, "aspect": 0.0, "elastic": 0.0}
-MIDDLE = {"shift": 0.08, "rotation": 0.2, "scale": 0.1, "shear": 0.15, "aspect": 0.05, "elastic": 0.04}
 STRONG = {"shift": 0.1, "rotation": 0.3, "scale": 0.15, "shear": 0.25, "aspect": 0.1, "elastic": 0.06}
+OFF = {"shift": 0.0, "rotation": 0.0, "scale": 0.0, "shear": 0.0, "aspect": 0.0, "elastic": 0.0}
 
 
-def _jitter(strength: dict[str, float]) -> dict[str, Any]:
-    return {f"refinement_jitter.{name}": value for name, value in strength.items()}
+def _jitter(part: str, strength: dict[str, float]) -> dict[str, Any]:
+    return {f"{part}.{name}": value for name, value in strength.items()}
 
 
 GROUPS: dict[str, dict[str, dict[str, Any]]] = {
-    "refinement": {
-        "as it is": {},
-        "weak jitter": _jitter(WEAK),
-        "middle jitter": _jitter(MIDDLE),
-        "strong jitter": _jitter(STRONG),
-        "batch 200": {"refinement.batch_size": 200},
-        "1 round": {"refinement.rounds": 1},
-        "4 rounds": {"refinement.rounds": 4},
-        "250 steps": {"refinement.steps": 250},
-        "1000 steps": {"refinement.steps": 1000},
-        "no dropout": {"refinement.dropout_latent": 0.0},
-        "no smoothing": {"refinement.label_smoothing": 0.0},
-    },
     "graph": {
         "as it is": {},
         "5 neighbours": {"clustering.n_neighbours": 5},
         "20 neighbours": {"clustering.n_neighbours": 20},
         "64 components": {"clustering.n_components": 64},
-        "all edges": {"clustering.min_support": 0.0},
-        "edges of 2.5": {"clustering.min_support": 2.5},
-        "k-means on F": {"clustering.method": "k-means"},
+        "all edges in full": {"clustering.min_support": 0.0},
+        "edges of 2.5 or more": {"clustering.min_support": 2.5},
+        "k-means on F instead": {"clustering.method": "k-means"},
+    },
+    "refinement": {
+        "no jitter": _jitter("refinement_jitter", OFF),
+        "weak jitter": _jitter("refinement_jitter", WEAK),
+        "strong jitter": _jitter("refinement_jitter", STRONG),
+        "1 round": {"refinement.rounds": 1},
+        "4 rounds": {"refinement.rounds": 4},
+        "500 steps": {"refinement.steps": 500},
+        "2000 steps": {"refinement.steps": 2000},
+        "no dropout": {"refinement.dropout_latent": 0.0},
+        "no smoothing": {"refinement.label_smoothing": 0.0},
     },
     "training": {
-        "as it is": {},
+        "no jitter": _jitter("jitter", OFF),
+        "no batch normalisation": {"network.batch_norm": False},
+        "pixels as they are": {"images.normalise": "unit"},
+        "constant rate of 1e-3": {"training.schedule": "constant", "training.learning_rate": 1e-3},
+        "half the steps": {"training.min_steps": 500},
+        "twice the steps": {"training.min_steps": 2000},
         "20 duplicates": {"network.n_duplicates": 20},
         "affinity 0.1": {"objective.affinity_weight": 0.1},
-        "no batch norm": {"network.batch_norm": False},
-        "no jitter": {"jitter.shift": 0.0, "jitter.rotation": 0.0, "jitter.scale": 0.0},
-        "constant rate 1e-3": {"training.schedule": "constant", "training.learning_rate": 1e-3},
-        "half the steps": {"training.min_steps": 450, "training.epochs": 4},
-        "unit pixels": {"images.normalise": "unit"},
-        "original GAR": {"objective.gar": "original"},
+        "no affinity, no balance": {"objective.affinity_weight": 0.0, "objective.balance_weight": 0.0},
+        "affinity and balance over all nodes": {"objective.gar": "original"},
+        "rotations only": {"transforms": "T1,T2,T3,T4"},
     },
 }
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,9 @@ import torch
 from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
 from numpy.typing import NDArray
+from playwright.sync_api import Browser, sync_playwright
+
+from find_browser import ARGUMENTS, find_browser
 
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int will do where a float is wanted, as Python has it
 STAGES_WITH_SHAPES = ("preparation", "transforms", "pseudo", "encoder", "network", "gar", "objective")
@@ -62,3 +65,15 @@ def record_figures() -> Callable[..., None]:
             save_json(Path(path), {**known, name: figures})
 
     return record
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser; tests that need one are skipped where there is none."""
+    program = find_browser()
+    if program is None:
+        pytest.skip("no Chromium found; `make browser` installs one")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()

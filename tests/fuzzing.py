@@ -199,7 +199,19 @@ def _own_files(folder: Path) -> Iterator[Target]:
         read_checkpoint, checkpoints, 5_000, "checkpoint.safetensors", _with_hash, [_inside(content) for content in checkpoints]
     )
     run = folder / "run"
-    arguments = ["fit", str(folder / "noise.npy"), "--recipe", "paper", "-k", "3", "--epochs", "1", "--out", str(run)]
+    arguments = [
+        "fit",
+        str(folder / "noise.npy"),
+        "--no-report",
+        "--recipe",
+        "paper",
+        "-k",
+        "3",
+        "--epochs",
+        "1",
+        "--out",
+        str(run),
+    ]
     for name, value in small.items():
         arguments += ["--set", f"{name}={value}"]
     main(arguments, standalone_mode=False)

@@ -26,7 +26,7 @@ STANDARD = PAPER | {
 def options(recipe: str, *, k: int = 3) -> list[str]:
     settings = PAPER if recipe == "paper" else STANDARD
     changes = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
-    return ["--recipe", recipe, "--threads", "1", "--epochs", "1", "-k", str(k), *changes]
+    return ["--recipe", recipe, "--threads", "1", "--no-report", "--epochs", "1", "-k", str(k), *changes]
 
 
 def noise(*shape: int) -> np.ndarray:

@@ -34,6 +34,7 @@ FILES = ["assignments.csv", "clusters.png", "model.safetensors", "run.json"]
 TINY = ["--recipe", "paper", "--threads", "1", "--epochs", "1"]
 for setting in ("network.width=4", "network.latent_width=32", "network.n_duplicates=4", "clustering.n_init=1"):
     TINY += ["--set", setting]
+FAST = [*TINY, "--no-report"]
 
 
 def run(*arguments: object) -> Result:
@@ -76,7 +77,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def digits_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run on digits."""
     folder = tmp_path_factory.mktemp("runs") / "digits"
-    succeed("fit", "digits", *TINY, "--out", folder)
+    succeed("fit", "digits", *FAST, "--out", folder)
     return folder
 
 
@@ -102,13 +103,14 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Finished runs
 
 
-def test_fit_writes_four_files_and_prints_scores_and_paths(tmp_path: Path) -> None:
+def test_fit_writes_its_files_and_prints_scores_and_paths(tmp_path: Path) -> None:
     with spawn("fit", "digits", *TINY, cwd=tmp_path) as process:
         output, errors = process.communicate()
     assert process.returncode == 0, errors
     out = tmp_path / "digits-sorted"
-    assert sorted(os.listdir(out)) == FILES
-    assert all(os.path.join("digits-sorted", file) in output for file in FILES)
+    files = sorted([*FILES, "map.npz", "report.html"])
+    assert sorted(os.listdir(out)) == files
+    assert all(os.path.join("digits-sorted", file) in output for file in files)
     assert re.search(r"digits:full, clusters fitted on these images.*\d+\.\d\d %", output)
     assert "silhouette" in output
     assert "training 1/1  loss" in errors
@@ -124,13 +126,13 @@ def test_fit_writes_four_files_and_prints_scores_and_paths(tmp_path: Path) -> No
 
 
 def test_json_and_the_same_seed_the_same_files(digits_run: Path, tmp_path: Path) -> None:
-    report = json.loads(succeed("fit", "digits", *TINY, "--out", tmp_path / "again", "--json"))
+    report = json.loads(succeed("fit", "digits", *FAST, "--out", tmp_path / "again", "--json"))
     assert report["written"] == [str(tmp_path / "again" / file) for file in ("model.safetensors", "run.json", *FILES[:2])]
     assert set(report["scores"]["digits:full, clusters fitted on these images"]) == {"accuracy", "purity", "nmi", "ari"}
     for file in ("assignments.csv", "clusters.png", "model.safetensors"):
         assert (digits_run / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
     other = tmp_path / "other"
-    succeed("fit", "digits", *TINY, "--out", other, "--seed", 1)
+    succeed("fit", "digits", *FAST, "--out", other, "--seed", 1)
     assert (other / "assignments.csv").read_bytes() != (digits_run / "assignments.csv").read_bytes()
 
 
@@ -184,12 +186,12 @@ def test_score_against_every_kind_of_truth(digits_run: Path, tmp_path: Path) -> 
 
 def test_earlier_results_are_not_overwritten_unasked(digits_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    succeed("fit", "digits", *TINY, "--out", out)
+    succeed("fit", "digits", *FAST, "--out", out)
     before = {file: (out / file).stat().st_mtime_ns for file in FILES}
-    assert "holds the results of an earlier run; choose another --out, or" in fail("fit", "digits", *TINY, "--out", out)
+    assert "holds the results of an earlier run; choose another --out, or" in fail("fit", "digits", *FAST, "--out", out)
     assert before == {file: (out / file).stat().st_mtime_ns for file in FILES}
     assert "nothing to resume, its run is finished" in fail("fit", "--resume", out)
-    succeed("fit", "digits", *TINY, "--out", out, "--overwrite", "--seed", 3)
+    succeed("fit", "digits", *FAST, "--out", out, "--overwrite", "--seed", 3)
     assert json.loads((out / "run.json").read_text())["seed"] == 3
 
 
@@ -197,7 +199,7 @@ def test_earlier_results_are_not_overwritten_unasked(digits_run: Path, tmp_path:
 
 
 def test_interrupted_and_resumed_is_the_same_as_never_interrupted(tmp_path: Path) -> None:
-    settings = [*TINY, "--epochs", "10", "--set", "training.batch_size=100"]
+    settings = [*FAST, "--epochs", "10", "--set", "training.batch_size=100"]
     with spawn("fit", "digits", *settings, "--out", "stopped out", cwd=tmp_path) as process:
         assert process.stderr
         while not process.stderr.readline().startswith("training 1/"):
@@ -347,6 +349,7 @@ def test_inspect_notices_files_of_another_run(digits_run: Path, tmp_path: Path) 
         (["predict", "nowhere", "digits", "--copy-to", "x"], "--copy-to needs a SOURCE that is a folder"),
         (["predict", "nowhere", ".", "--copy-to", "."], "is not empty; choose a new folder"),
         (["embed", "nowhere", "digits"], "nowhere/model.safetensors: no such file"),
+        (["report", "nowhere"], "nowhere/run.json: no such file; is this the folder that `selfsort fit` wrote?"),
         (["score", "nowhere"], "nowhere: no such file."),
         (["config", "soup"], "recipe='soup' should be one of: paper"),
         (["sort"], "No such command 'sort'."),
@@ -381,7 +384,7 @@ def test_a_missing_test_split_does_not_stop_the_training_split(tmp_path: Path) -
         header = struct.pack(f">I{array.ndim}I", 0x800 + array.ndim, *array.shape)
         for split in ("train", "t10k"):
             (tmp_path / f"{split}-{kind}-ubyte.gz").write_bytes(gzip.compress(header + array.tobytes()))
-    arguments = ["fit", "mnist", *TINY, "-k", "3", "--data-dir", tmp_path, "--json", "--overwrite", "--out", tmp_path / "out"]
+    arguments = ["fit", "mnist", *FAST, "-k", "3", "--data-dir", tmp_path, "--json", "--overwrite", "--out", tmp_path / "out"]
     assert list(json.loads(succeed(*arguments))["scores"]) == [
         "mnist:train, clusters fitted on these images",
         "mnist:test, predicted from mnist:train",
@@ -407,7 +410,7 @@ def test_too_little_memory_is_one_line(allocate: Callable[[int], object]) -> Non
 def test_the_printed_configuration_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "recipe.toml"
     file.write_text(succeed("config", "paper"), encoding="utf-8")
-    arguments = ["fit", "digits", *TINY, "--config", file, "--set", "images.size=none", "--out", tmp_path / "out"]
+    arguments = ["fit", "digits", *FAST, "--config", file, "--set", "images.size=none", "--out", tmp_path / "out"]
     succeed(*arguments)
     used = json.loads((tmp_path / "out" / "run.json").read_text())["config"]
     changes = {"network.width": 4, "network.latent_width": 32, "network.n_duplicates": 4, "clustering.n_init": 1}
@@ -427,7 +430,7 @@ def test_help_is_fast_and_imports_neither_torch_nor_numpy(tmp_path: Path) -> Non
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(5)) < 0.3
-    code = "import sys, selfsort.cli; print({'torch', 'numpy', 'PIL', 'rich', 'sklearn'} & set(sys.modules))"
+    code = "import sys, selfsort.cli; print({'torch', 'numpy', 'PIL', 'rich', 'sklearn', 'jinja2'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
@@ -444,10 +447,10 @@ def test_every_option_is_explained(command: str) -> None:
 def test_a_folder_with_broken_files(photos: Path, tmp_path: Path) -> None:
     assert sum(len(files) for _, _, files in os.walk(photos)) == 300
     out, copies = tmp_path / "run", tmp_path / "copies"
-    assert re.search(r"3/caf.*\.png: not a readable image", fail("fit", photos, *TINY, "--out", out))
+    assert re.search(r"3/caf.*\.png: not a readable image", fail("fit", photos, *FAST, "--out", out))
     assert not out.exists()
 
-    result = run("fit", photos, *TINY, "--size", 16, "--skip-broken", "--out", out)
+    result = run("fit", photos, *FAST, "--size", 16, "--skip-broken", "--out", out)
     assert result.exit_code == 0, result.output
     assert "left out 3 files that cannot be read:" in result.stderr
     assert len(json.loads((out / "run.json").read_text())["skipped"]) == 3
@@ -472,7 +475,7 @@ def test_hostile_names_go_through_fit_predict_copy_and_score(tmp_path: Path) -> 
         file = folder / "class" / os.fsdecode(name)
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (10, 10), 30 * number).save(file)
-    output = succeed("fit", folder, *TINY, "-k", 2, "--folder-truth", "--out", tmp_path / "out")
+    output = succeed("fit", folder, *FAST, "-k", 2, "--folder-truth", "--out", tmp_path / "out")
     assert "[/b]" in output
     succeed("predict", tmp_path / "out", folder / "class", "--out", tmp_path / "a.csv", "--copy-to", tmp_path / "copies")
     assert len([path for path in (tmp_path / "copies").rglob("*") if path.is_file()]) == len(names)

@@ -20,7 +20,7 @@ from selfsort.errors import SelfsortError
 from selfsort.files import locked, save_bytes
 from test_resume import FILES
 
-FIT = ["fit", "digits", "--recipe", "paper", "-k", "5", "--threads", "1", "--epochs", "4"]
+FIT = ["fit", "digits", "--recipe", "paper", "-k", "5", "--threads", "1", "--no-report", "--epochs", "4"]
 for setting in ("network.width=4", "network.latent_width=64", "clustering.n_init=1", "training.batch_size=100"):
     FIT += ["--set", setting]
 

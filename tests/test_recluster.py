@@ -1,5 +1,7 @@
 """Reclustering: what is kept and what is merged, by hand; it goes on exactly and repeats."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from selfsort import SelfSort, load_dataset
 from selfsort.config import ReclusterConfig
@@ -51,27 +55,53 @@ def joint_of(*pairs: tuple[int, int, float], masses: tuple[float, ...]) -> np.nd
     return joint
 
 
+def partition(groups: np.ndarray) -> set[frozenset[int]]:
+    """Which clusters are together, whatever their groups are called."""
+    return {frozenset(np.flatnonzero(groups == group).tolist()) for group in np.unique(groups[groups >= 0])}
+
+
+def information(joint: np.ndarray, groups: set[frozenset[int]]) -> float:
+    """Mutual information of the groups in two views, by loops."""
+
+    def mass(rows: Iterable[int], columns: Iterable[int]) -> float:
+        return float(sum(joint[row, column] for row in rows for column in columns))
+
+    everything = range(len(joint))
+    pairs = [(mass(one, other), mass(one, everything) * mass(everything, other)) for one in groups for other in groups]
+    return sum(both * math.log(both / chance) for both, chance in pairs if both > 0)
+
+
 def test_clusters_that_are_confused_become_one() -> None:
     joint = joint_of((0, 3, 0.05), (1, 2, 0.02), masses=(0.2, 0.2, 0.2, 0.2, 0.2))
-    assert merge(joint, 4, present=range(5), junk=0.5).tolist() == [0, 1, 2, 0, 3]
-    assert merge(joint, 3, present=range(5), junk=0.5).tolist() == [0, 1, 1, 0, 2]
+    assert partition(merge(joint, 4, present=range(5))) == {frozenset({0, 3}), frozenset({1}), frozenset({2}), frozenset({4})}
+    assert partition(merge(joint, 3, present=range(5))) == {frozenset({0, 3}), frozenset({1, 2}), frozenset({4})}
 
 
-def test_lift_counts_not_how_many_images_are_confused() -> None:
-    joint = joint_of((0, 1, 0.04), (2, 3, 0.02), masses=(0.4, 0.4, 0.1, 0.1))  # lifts 0.25 and 2
-    assert merge(joint, 3, present=range(4), junk=0.0).tolist() == [0, 1, 2, 2]
-
-
-def test_of_one_too_many_the_one_that_agrees_least_with_itself_goes() -> None:
-    joint = joint_of((0, 4, 0.04), (1, 4, 0.04), (2, 4, 0.04), (3, 4, 0.04), masses=(0.2,) * 5)  # coherence 0.8 and 0.2
-    assert merge(joint, 4, present=range(5), junk=0.85).tolist() == [0, 1, 2, 3, -1]
-    assert merge(joint, 4, present=range(5), junk=0.2)[4] >= 0
-    assert (merge(joint, 3, present=range(5), junk=0.85) >= 0).sum() > 3, "dropped only at one too many"
+@given(st.lists(st.floats(0, 1), min_size=25, max_size=25).filter(lambda values: sum(values) > 0.1))
+def test_each_union_keeps_most_of_the_information(values: list[float]) -> None:
+    square = np.array(values).reshape(5, 5) + 1e-3
+    joint = (square + square.T) / (square + square.T).sum()
+    found = information(joint, partition(merge(joint, 4, present=range(5))))
+    alone = [frozenset({label}) for label in range(5)]
+    pairs = [(first, second) for first in alone for second in alone if min(first) < min(second)]
+    others = [information(joint, {*alone, first | second} - {first, second}) for first, second in pairs]
+    assert found == pytest.approx(max(others), abs=1e-9)
 
 
 def test_absent_clusters_have_no_group_and_few_stay_as_they_are() -> None:
-    assert merge(np.eye(4) / 4, 3, present=[1, 3], junk=0.85).tolist() == [-1, 0, -1, 1]
-    assert merge(np.eye(3) / 3, 2, present=range(3), junk=0.85).tolist() == [0, 0, 1], "nothing is confused, yet k are wanted"
+    assert merge(np.eye(4) / 4, 3, present=[1, 3]).tolist() == [-1, 0, -1, 1]
+    assert len(partition(merge(np.eye(3) / 3, 2, present=range(3)))) == 2, "nothing is confused, yet k are wanted"
+
+
+def test_what_smoothing_spread_is_taken_off() -> None:
+    """A small cluster is no more like every other one because smoothed probabilities are never 0."""
+    truth = np.repeat([0, 1, 2, 3], [60, 60, 60, 6])
+    views = []
+    for view in range(2):
+        told = np.eye(4)[np.where((truth == 3) & (np.arange(186) % 3 == view), 0, truth)]  # the small one is confused with 0
+        views.append((0.6 * told + 0.4 / 4).astype(np.float32))
+    merged = merge_views(views, 3, smoothing=0.4)
+    assert partition(merged) == partition(np.where(truth == 3, 0, truth))
 
 
 def test_the_coherent_part_leaves_out_junk_and_the_least_confident() -> None:
@@ -82,8 +112,6 @@ def test_the_coherent_part_leaves_out_junk_and_the_least_confident() -> None:
     views = [probable.astype(np.float32)] * 2
     assert coherent_part(views, ReclusterConfig(share=0.9, junk=0.85)).tolist() == [*range(9), *range(10, 15)]
     assert coherent_part(views, ReclusterConfig(share=1.0, junk=0.5)).tolist() == list(range(20))
-    merged = merge_views(views, 2, ReclusterConfig(share=0.9, junk=0.85))
-    assert merged.tolist() == [0] * 9 + [-1] + [1] * 5 + [-1] * 5
 
 
 def test_at_least_one_image_of_each_cluster_is_chosen() -> None:

@@ -165,6 +165,28 @@ def test_cost_by_hand(generator: torch.Generator) -> None:
     assert training_flops(classifier, channels=1, size=16) == 6 * (convolutions + 16 * 4 * 4 * 64 + 64 * 10)
 
 
+def test_a_short_run_learns() -> None:
+    """A floor for every change: the transformations are told apart, and clusters of F survive being learned.
+
+    The accuracy alone would not tell: on digits even the features of an untrained network cluster well.
+    """
+    images = load_dataset("digits")
+    assert images.truth is not None
+    settings = {
+        "network.width": 8,
+        "network.latent_width": 256,
+        "training.min_steps": 100,
+        "clustering.method": "k-means",
+        "refinement.steps": 80,
+        "refinement.width": 8,
+        "refinement.max_size": 16,
+    }
+    sorter = SelfSort(10, settings=settings).fit(images)
+    learned = [record.terms["pseudo_accuracy"] for record in sorter.history_ if record.stage == "training"]
+    assert learned[-1] > 0.25, "chance is 0.125"
+    assert score(images.truth, sorter.labels_).accuracy > 0.65
+
+
 @pytest.mark.slow
 def test_learning_pays() -> None:
     """An accuracy floor on the embedded digits: fails if a change breaks learning."""

@@ -22,7 +22,7 @@ SETTINGS = {
     "refinement.max_size": 8, "clustering.n_init": 1, "clustering.max_samples": 300, "images.size": 8, "recluster.factor": 0,
 }  # fmt: skip
 RECLUSTER = {"recluster.factor": 2, "recluster.min_steps": 20, "recluster.n_views": 2, "recluster.batch_size": 64}
-FIT = ["fit", "digits", "--recipe", "standard", "-k", "4", "--threads", "1"]
+FIT = ["fit", "digits", "--recipe", "standard", "-k", "4", "--threads", "1", "--no-report"]
 
 
 def options(settings: dict[str, Any]) -> list[str]:

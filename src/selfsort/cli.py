@@ -15,6 +15,7 @@ from selfsort.commands.embed import embed
 from selfsort.commands.fit import fit
 from selfsort.commands.inspect import inspect
 from selfsort.commands.predict import predict
+from selfsort.commands.report import report
 from selfsort.commands.score import score_command
 from selfsort.errors import SelfsortError
 
@@ -69,5 +70,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, embed, inspect, score_command, config_command):
+for command in (fit, report, predict, embed, inspect, score_command, config_command):
     main.add_command(command)

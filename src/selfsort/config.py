@@ -150,7 +150,9 @@ class ReclusterConfig(Part):
     """Where the graph shows another number of clusters than the one asked for: too many are found, learned and merged."""
 
     factor: int = setting(0, "so many times the clusters asked for are found first; 0: never, the graph is cut as asked", low=0)
-    min_steps: int = setting(300, "more steps for each of the four learnings if the images are so few", low=1)
+    min_steps: int = setting(
+        200, "more images, repeated, for each of the four learnings if they would not fill so many steps", low=1
+    )
     batch_size: int = setting(128, "images per step while clusters are learned", low=2, high=1_000_000)
     final_batch_size: int = setting(256, "images per step of the last learning, from all images", low=2, high=1_000_000)
     learning_rate: float = setting(1e-3, "highest step size of the one-cycle schedule", low=0, high=10)

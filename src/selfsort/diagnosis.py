@@ -95,7 +95,8 @@ def diagnose(sorter: SelfSort) -> dict[str, str]:
         )
     if sorter.agreement_ is not None:
         count = sorter.agreement_.cluster_count
-        if count.clarity < CLEAR_GAP:
+        is_confirmed = count.n_clusters == sorter.n_clusters  # the number asked for is also the one that the graph shows
+        if count.clarity < CLEAR_GAP and not is_confirmed:
             found["cluster count"] = (
                 f"the views' graph has no clear gap (the largest step is {count.clarity:.2f} times the next), so the number of "
                 "clusters is uncertain; look at clusters.png and choose -k yourself, or train longer (--epochs)."

@@ -7,7 +7,10 @@ from selfsort.config import NetworkConfig
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from its own generator, so that a run repeats without touching torch's global one."""
+    """Dropout that draws from its own generator, so that a run repeats without touching torch's global one.
+
+    One 64-bit number decides for four values, which is several times as fast as `bernoulli_`; the rate is rounded to 2^-16.
+    """
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
         super().__init__()
@@ -18,7 +21,10 @@ class Dropout(nn.Module):
         """Zero a share of `values` and scale up the rest, in training only."""
         if not self.training or self.rate == 0:
             return values
-        kept = torch.empty_like(values).bernoulli_(1 - self.rate, generator=self.generator)
+        n_values = values.numel()
+        bits = torch.empty(-(-n_values // 4), dtype=torch.int64).random_(-(2**63), None, generator=self.generator)
+        kept = torch.empty_like(values)
+        kept.as_strided((n_values,), (1,)).copy_(bits.view(torch.int16)[:n_values] >= round(self.rate * 2**16) - 2**15)
         return values * kept.div_(1 - self.rate)
 
 

@@ -2,12 +2,14 @@
 
 Where classes have several looks and some images show no class clearly, a graph that is cut into k clusters joins classes and
 keeps a cluster for the unclear images. Twice as many clusters are purer. A classifier learns them, the coherent part of the
-images is clustered anew in its latent layer, and clusters that strong jitter confuses are merged until k are left. From these
+images is clustered anew in its latent layer, and clusters that jitter confuses are merged until k are left. From these
 the classifier teaches itself all images, the clearest ones first.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,14 +98,14 @@ def recluster(
             own = belief.gather(1, student.labels.clamp(min=0)[:, None])[:, 0]
             return torch.from_numpy(np.flatnonzero(most_confident(student.labels.numpy(), own.numpy(), shares[epoch])))
 
-        n_wanted = round(int((labels >= 0).sum()) * sum(shares) / batch_size)
+        n_wanted = max(int((labels >= 0).sum()) * sum(shares), settings.min_steps * settings.batch_size)
         task = student_task(
             stage,
             student,
             images,
             select,
             n_epochs=len(shares),
-            n_steps=-(-max(n_wanted, settings.min_steps) // len(shares)),
+            n_steps=math.ceil(n_wanted / batch_size / len(shares)),
             batch_size=batch_size,
             learning_rate=settings.learning_rate,
             preparation=preparation,
@@ -122,8 +124,10 @@ def recluster(
     labels[kept] = _cluster_latents(latents, n_over, config=config.clustering, seed=seed)
 
     classifier = learn(1, sample, labels, n_over, classifier.encoder.state_dict(prefix="encoder."))
-    strong = [look(classifier, sample, config.refinement_jitter, KEY, 5, view).probable for view in views]
-    labels = merge_views(strong, n_clusters, settings)
+    kept = coherent_part([look(classifier, sample, config.refinement_jitter, KEY, 5, view).probable for view in views], settings)
+    seen = [look(classifier, sample.take(kept), weak, KEY, 6, view).probable for view in views]
+    labels = np.full(len(sample), -1)
+    labels[kept] = merge_views(seen, n_clusters, smoothing=config.refinement.label_smoothing)
 
     classifier = learn(2, sample, labels, n_clusters, classifier.encoder.state_dict(prefix="encoder."))
     classifier = learn(LAST_STEP, images, np.zeros(len(images), dtype=np.int64), n_clusters, classifier.state_dict())
@@ -203,36 +207,42 @@ def coherent_part(views: Sequence[Probable], config: ReclusterConfig) -> NDArray
     return np.flatnonzero(most_confident(labels, confidence, config.share) & clear[labels])
 
 
-def merge_views(views: Sequence[Probable], n_clusters: int, config: ReclusterConfig) -> NDArray[np.int64]:
-    """Labels of `n_clusters` clusters from the probabilities of more in several views of the images; -1: unclear."""
-    kept = coherent_part(views, config)
-    clear = np.stack(views)[:, kept].astype(np.float64)
-    total = clear.sum(axis=0)
-    joint = total.T @ total - sum(view.T @ view for view in clear)  # of all pairs of different views
-    over = total.argmax(axis=1)
-    labels = np.full(len(views[0]), -1)
-    labels[kept] = merge(joint / joint.sum(), n_clusters, present=np.unique(over).tolist(), junk=config.junk)[over]
+def merge_views(views: Sequence[Probable], n_clusters: int, *, smoothing: float) -> NDArray[np.int64]:
+    """Labels of `n_clusters` clusters from the probabilities of more in several views of the images.
+
+    The share of every label that smoothing spread over all clusters says nothing about two of them, so it is taken off.
+    """
+    probable = np.stack(views).astype(np.float64)
+    over = probable.sum(axis=0).argmax(axis=1)
+    probable = np.maximum(probable - smoothing / probable.shape[2], 0)
+    probable /= np.maximum(probable.sum(axis=2, keepdims=True), 1e-300)
+    total = probable.sum(axis=0)
+    joint = total.T @ total - sum(view.T @ view for view in probable)  # of all pairs of different views
+    labels: NDArray[np.int64] = merge(joint / joint.sum(), n_clusters, present=np.unique(over).tolist())[over]
     return labels
 
 
-def merge(joint: NDArray[np.float64], n_clusters: int, *, present: Sequence[int], junk: float) -> NDArray[np.int64]:
-    """The group of each cluster, -1 for none, from how probable each pair of clusters is in two views of one image.
+def merge(joint: NDArray[np.float64], n_clusters: int, *, present: Sequence[int]) -> NDArray[np.int64]:
+    """The group of each cluster, -1 for those not present, from how probable each pair is in two views of one image.
 
-    The two groups of largest lift, joint over the product of their masses, become one until `n_clusters` are left; of one
-    more than that, the one that agrees least with itself is dropped instead if it is below `junk` times the median.
+    Again and again the two groups become one whose union keeps most of the information that one view has of the other.
     """
     groups = [[label] for label in present]
     while len(groups) > n_clusters:
-        member = np.array([np.isin(np.arange(len(joint)), group) for group in groups], dtype=float)
-        between, mass = member @ joint @ member.T, member @ joint.sum(axis=1)
-        coherence = between.diagonal() / mass
-        if len(groups) == n_clusters + 1 and coherence.min() < junk * np.quantile(coherence, 0.5, method="lower"):
-            del groups[int(coherence.argmin())]
-            break
-        lift = np.tril(between / np.outer(mass, mass), -1)
-        second, first = np.unravel_index(lift.argmax(), lift.shape) if lift.any() else (1, 0)
-        groups[first] += groups.pop(int(second))
+        unions = [
+            [*(group for group in groups if group not in (first, second)), first + second]
+            for first, second in combinations(groups, 2)
+        ]
+        groups = max(unions, key=lambda union: _shared_information(joint, union))
     found = np.full(len(joint), -1)
     for number, group in enumerate(groups):
         found[group] = number
     return found
+
+
+def _shared_information(joint: NDArray[np.float64], groups: Sequence[Sequence[int]]) -> float:
+    """The mutual information, in nats, between the groups in two views."""
+    member = np.array([np.isin(np.arange(len(joint)), group) for group in groups], dtype=float)
+    both = member @ joint @ member.T
+    chance = np.outer(both.sum(axis=1), both.sum(axis=0))
+    return float(np.sum(both * np.log(np.maximum(both, 1e-300) / np.maximum(chance, 1e-300))))

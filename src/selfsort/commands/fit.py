@@ -1,4 +1,4 @@
-"""`selfsort fit`: images in; model, record, assignments and picture out."""
+"""`selfsort fit`: images in; model, record, assignments, picture and report out."""
 
 import json
 import shlex
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from selfsort.commands.alignment import alignment_of, load_reference
 from selfsort.commands.common import assignments_of, load_source_images, source_options
+from selfsort.commands.report import REPORT, write_report
 from selfsort.commands.state import CHECKPOINT, JOB, has_checkpoint, load_job, refuse_used_folder, remove_state, seconds_before
 from selfsort.console import print_scores, progress_bars, say, stop_signal
 from selfsort.errors import SelfsortError, TrainingError, TrainingStopped
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from selfsort.config import Config
+    from selfsort.estimator import SelfSort
     from selfsort.images import ImageSet
     from selfsort.metrics import Scores
 
@@ -42,6 +45,7 @@ MODEL, PICTURE = "model.safetensors", "clusters.png"
     "--align-to", type=click.Path(path_type=Path), help="Earlier run or its CSV file whose cluster numbers to take over."
 )
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier run in --out.")
+@click.option("--no-report", is_flag=True, help="Do not write report.html (`selfsort report` can do it later).")
 @click.option("--resume", type=click.Path(path_type=Path, file_okay=False), help="Go on with the interrupted run in this folder.")
 @source_options
 @click.pass_context
@@ -55,7 +59,7 @@ def fit(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv and clusters.png."""
+    """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv, clusters.png and report.html."""
     from selfsort.files import locked
 
     if resume is not None:
@@ -93,7 +97,7 @@ def _start(out: Path, job: dict[str, Any], as_json: bool, *, is_new: bool) -> No
     size = config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)
     images = load_source_images(job["source"], job, size)
     test = _load_test(images, job, size or max(8, *images.pixels.shape[2:]))
-    reference = _load_reference(images, job["align_to"]) if job["align_to"] else None
+    reference = load_reference(images, job["align_to"]) if job["align_to"] else None
     if is_new:
         remove_state(out)
     save_json(out / JOB, job)
@@ -126,6 +130,7 @@ def _fit(
     from selfsort.files import save_bytes
     from selfsort.metrics import score
     from selfsort.picture import render_clusters
+    from selfsort.projection import MAP_FILE
     from selfsort.recipes import DEFAULT_RECIPE
     from selfsort.run import Run, current_versions, save_run
 
@@ -178,13 +183,17 @@ def _fit(
         warnings=list((watch.found(sorter.history_) | found).values()),
         versions=current_versions(),
         reading={name: job[name] for name in ("source", "data_dir", "size", "folder_truth", "skip_broken")},
-        alignment=_alignment(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
+        alignment=alignment_of(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
     )
+    for outdated in (REPORT, MAP_FILE):
+        (out / outdated).unlink(missing_ok=True)
     sorter.save(out)
     save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
     save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_), beside=(MODEL, PICTURE))
     remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
+    if not job["no_report"]:
+        written += _report(out, images, sorter)
     if as_json:
         result = {"scores": run.scores, "n_clusters": run.n_clusters, "label_free": run.label_free, "warnings": run.warnings}
         click.echo(json.dumps({**result, "alignment": run.alignment, "written": written}))
@@ -197,24 +206,19 @@ def _fit(
         click.echo("wrote " + "\n      ".join(written))
 
 
-def _load_reference(images: "ImageSet", earlier: str) -> "NDArray[np.int64]":
-    """The cluster that an earlier run gave to each image, by its name; -1 for those it did not have."""
-    import numpy as np
+def _report(out: Path, images: "ImageSet", sorter: "SelfSort") -> list[str]:
+    """The report of what was just written, so that it is the one that `selfsort report` writes; its failure loses nothing."""
+    from selfsort.run import load_run
 
-    from selfsort.run import load_assignments
+    def represent(chosen: "ImageSet", on_stage: Any) -> Any:
+        sorter.on_stage = on_stage
+        return sorter.transform(chosen)
 
-    path = Path(earlier)
-    assignments = load_assignments(path / "assignments.csv" if path.is_dir() else path)
-    known = dict(zip(assignments.names, assignments.labels.tolist(), strict=True))
-    reference = np.array([known.get(name, -1) for name in images.names], dtype=np.int64)
-    if (reference < 0).all():
-        raise SelfsortError(f"{earlier}: has no image in common with {images.source}; --align-to needs some, by their names.")
-    return reference
-
-
-def _alignment(labels: "NDArray[np.int64]", reference: "NDArray[np.int64]", earlier: str) -> dict[str, Any]:
-    common = reference >= 0
-    return {"to": earlier, "common": int(common.sum()), "same": float((labels == reference)[common].mean())}
+    try:
+        return write_report(out, *load_run(out), images, represent)
+    except SelfsortError as error:
+        say(f"no report: {error} Everything else is written; try again with: selfsort report {shlex.quote(str(out))}")
+        return []
 
 
 def _cluster_number(text: str) -> int | str:

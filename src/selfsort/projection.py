@@ -1,0 +1,111 @@
+"""F to a map: t-SNE of a sample of the images, kept in the run's folder so that it is computed once."""
+
+import io
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from openTSNE import TSNE
+from openTSNE.affinity import PerplexityBasedNN
+from openTSNE.initialization import jitter, rescale
+from sklearn.utils.extmath import randomized_svd
+
+from selfsort.files import save_bytes
+from selfsort.run import Assignments
+
+MAP_FILE = "map.npz"
+DEFAULT_POINTS, MAX_POINTS = 5000, 20_000
+N_COMPONENTS, PERPLEXITY = 50, 30
+EARLY_STEPS, STEPS = 100, 250
+FFT = {"negative_gradient_method": "fft", "ints_in_interval": 2, "min_num_intervals": 20}
+"""A grid half as fine as the default: a map to look at in a third of the time."""
+
+EXACT_NEIGHBOURS = 10_000
+FEWEST = 8
+"""Fewer images have no neighbourhoods; their map is the two leading components."""
+
+
+class Projection(NamedTuple):
+    """Where the images of these rows (ascending) lie on the map, both axes on one scale within [0, 1]."""
+
+    rows: NDArray[np.int64]
+    points: NDArray[np.float32]
+
+
+def sample_rows(n_samples: int, n_points: int, seed: int) -> NDArray[np.int64]:
+    """At most `n_points` rows, drawn by `seed`, ascending."""
+    return np.sort(np.random.default_rng(seed).permutation(n_samples)[: min(n_points, MAX_POINTS)]).astype(np.int64)
+
+
+def project(latent: NDArray[np.float32], *, seed: int, on_step: Callable[[int, int], None] | None = None) -> NDArray[np.float32]:
+    """Points (images × 2) of t-SNE (perplexity 30, 350 steps) after PCA to 50 components; the same seed gives the same map."""
+    components = _principal_components(latent, seed)
+    if len(latent) < FEWEST or not components.any():
+        return _unit_square(components)
+    n_neighbours = min(3 * PERPLEXITY, len(latent) - 1)
+    affinities = PerplexityBasedNN(
+        components,
+        perplexity=n_neighbours / 3,
+        method="exact" if len(latent) <= EXACT_NEIGHBOURS else "annoy",
+        n_jobs=1,
+        random_state=seed,
+    )
+    done = [0]
+
+    def tell(step: int, *ignored: Any) -> None:
+        done[0] += 10
+        if on_step:
+            on_step(done[0], EARLY_STEPS + STEPS)
+
+    embedding = TSNE(
+        initialization=jitter(rescale(components[:, :2]), random_state=seed),  # equal images must not lie exactly on each other
+        early_exaggeration_iter=EARLY_STEPS,
+        n_iter=STEPS,
+        n_jobs=1,
+        random_state=seed,
+        callbacks=tell,
+        callbacks_every_iters=10,
+        **FFT,
+    ).fit(affinities=affinities)
+    return _unit_square(np.asarray(embedding))
+
+
+def _principal_components(latent: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
+    """The leading components, at least two."""
+    centred = (latent - latent.mean(axis=0)).astype(np.float64)
+    n_components = min(N_COMPONENTS, *latent.shape)
+    left, values, _ = randomized_svd(centred, n_components, n_iter=2, random_state=seed)
+    return np.pad(left * values, ((0, 0), (0, max(0, 2 - n_components))))
+
+
+def _unit_square(points: NDArray[Any]) -> NDArray[np.float32]:
+    low, span = points[:, :2].min(axis=0), np.ptp(points[:, :2], axis=0)
+    return np.asarray((points[:, :2] - low) / max(float(span.max()), 1e-12), dtype=np.float32)
+
+
+def save_projection(folder: Path, projection: Projection, assignments: Assignments) -> Path:
+    """Write `map.npz` into a run's folder."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, rows=projection.rows, points=projection.points, run=_fingerprint(assignments))
+    save_bytes(folder / MAP_FILE, buffer.getvalue())
+    return folder / MAP_FILE
+
+
+def load_projection(folder: Path, assignments: Assignments) -> Projection | None:
+    """Read what `save_projection` wrote; none if there is none of this very run."""
+    try:
+        with open(folder / MAP_FILE, "rb") as file, np.load(file, allow_pickle=False) as content:
+            found = Projection(content["rows"], content["points"])
+            is_ours = int(content["run"]) == _fingerprint(assignments)
+    except Exception:  # not there or damaged, in the many ways of zip files; it can be computed again
+        return None
+    fits = found.points.shape == (len(found.rows), 2) and found.rows.max(initial=-1) < len(assignments.names)
+    return found if is_ours and fits else None
+
+
+def _fingerprint(assignments: Assignments) -> int:
+    names = zlib.crc32("\0".join(assignments.names).encode("utf-8", "surrogateescape"))
+    return zlib.crc32(np.asarray(assignments.labels, dtype=np.int64).tobytes(), names)
