@@ -63,10 +63,11 @@ def _run(arguments: list[str], log: Path, interval: float, moment: int) -> None:
             count += 2
             if count == moment + 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            result = function(*values, **options)
-            if count == moment:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
+            try:
+                return function(*values, **options)
+            finally:
+                if count == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         return wrapped
 

@@ -129,7 +129,7 @@ def killed_at(moment: int, whole: Whole, stopped: Path, out: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("moment", [10, 17])  # between model and run.json; while the checkpoints are removed
+@pytest.mark.parametrize("moment", [14, 21])  # between model and run.json; while the checkpoints are removed
 def test_killed_while_the_last_files_are_written(whole: Whole, stopped: Path, tmp_path: Path, moment: int) -> None:
     assert killed_at(moment, whole, stopped, tmp_path / "out")
 
