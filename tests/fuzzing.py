@@ -4,6 +4,7 @@ python tests/fuzzing.py --out benchmarks/fuzz.json       the full number of inpu
 """
 
 import argparse
+import base64
 import bz2
 import gzip
 import io
@@ -223,8 +224,40 @@ def _own_files(folder: Path) -> Iterator[Target]:
     }
     job |= {"source": "digits", "clusters": 10, "seed": 0, "changes": ["a=b"], "size": 8}
     yield Target(lambda path: load_job(path.parent, fit.params), [json.dumps(job, indent=1).encode()], 6_000, "job.json")
+    yield _journal(folder)
     yield Target(lambda path: _inspect(path), models + checkpoints, 1_000, "inspect: model.safetensors", _with_hash,
                  [_inside(content) for content in models])  # fmt: skip
+
+
+def _journal(folder: Path) -> Target:
+    """The edits of `explore`; inside, each line gets the checksum it should have."""
+    from selfsort.edits import Accept, Edit, Mark, Merge, Move, Rename, Split, State
+    from selfsort.journal import Journal, load_history
+
+    start = State.of(np.arange(40) % 4, 4)
+    journal = Journal(folder, start)
+    centres = base64.b64encode(np.zeros((2, 3), dtype="<f4").tobytes()).decode()
+    split = Split(cluster=0, parts=[[0, 4]], numbers=[4], centres=centres)
+    edits: list[Edit | str] = [
+        Rename(1, "ones"),
+        split,
+        Merge(2, 0),
+        "undo",
+        "redo",
+        Move([3, 7], 1),
+        Mark([5], True),
+        Accept([9]),
+    ]
+    for edit in edits:
+        journal.add(edit)
+    journal.close()
+    content = journal.path.read_bytes()
+    bodies = b"\n".join(re.sub(rb'^{"crc":"[0-9a-f]*","entry":(.*)}$', rb"\1", line) for line in content.splitlines())
+
+    def wrap(bodies: bytes) -> bytes:
+        return b"".join(b'{"crc":"%08x","entry":%b}\n' % (zlib.crc32(body), body) for body in bodies.split(b"\n"))
+
+    return Target(lambda path: load_history(path.parent, start), [content], 8_000, "edits.jsonl", wrap, [bodies])
 
 
 def _inspect(path: Path) -> None:
