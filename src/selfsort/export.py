@@ -17,7 +17,7 @@ from selfsort.images import inside
 from selfsort.run import Assignments, guard, save_assignments, save_table
 
 FOLDER, OUTLIERS = "export", "outliers"
-MAX_NAME = 240
+MAX_NAME = 250
 """Bytes of the names of copies; file systems allow 255."""
 
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))}

@@ -30,6 +30,10 @@ def save_bytes(path: Path, content: bytes, *, new_folder: bool = True) -> None:
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy a file with its times, so that it appears whole or not at all."""
+    try:
+        source.stat()
+    except OSError as error:
+        raise SelfsortError(f"cannot copy {source}: {error.strerror or error}; put it back, or sort the folder again.") from error
     with _replacing(path, new_folder=True) as temporary:
         shutil.copy2(source, temporary)
         with open(temporary, "rb") as file:
@@ -50,7 +54,7 @@ def _replacing(path: Path, *, new_folder: bool) -> Iterator[Path]:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def save_text(path: Path, text: str) -> None:
@@ -102,7 +106,7 @@ def _remove_temporary(folder: Path) -> None:
             file.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename last through a loss of power, where folders can be synced."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

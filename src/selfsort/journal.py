@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from selfsort.edits import Edit, Latent, State, parse_edit, to_json
 from selfsort.errors import EditError, ModelFileError, SelfsortError
+from selfsort.files import sync_folder
 
 JOURNAL, LOCK, FORMAT = "edits.jsonl", "edits.lock", 1
 
@@ -129,7 +130,7 @@ class Journal:
                         file.truncate(self.size)
                     raise
             if not self.size:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
         except OSError as error:
             raise SelfsortError(
                 f"cannot write {self.path}: {error.strerror or error}; nothing was changed, free some space and try again."
@@ -213,14 +214,3 @@ def _restore(state: State, before: _Before) -> State:
     labels, outliers, reviewed = state.labels.copy(), state.outliers.copy(), state.reviewed.copy()
     labels[before.rows], outliers[before.rows], reviewed[before.rows] = before.labels, before.outliers, before.reviewed
     return replace(before.state, labels=labels, outliers=outliers, reviewed=reviewed)
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new file's name survives a power cut too, where the system can do that."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
