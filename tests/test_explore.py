@@ -76,6 +76,8 @@ def test_it_prints_its_address_refuses_strangers_and_ends_with_ctrl_c(run_folder
             1,
             f"Error: {run_folder}: is open in another `selfsort explore`; use that one, or end it first.\n",
         )
+        code, _, errors = run("fit", "digits", "--out", run_folder, "--overwrite")
+        assert (code, "another selfsort is writing to it" in errors) == (1, True)
         assert server.end() == 0
         refusals = [line for line in server.log if line.startswith("refused: ")]
         assert len(refusals) == 5, server.log

@@ -1,6 +1,7 @@
 """The map: near stays near, the same seed gives the same map, and it is kept."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,3 +73,19 @@ def test_a_map_comes_back_and_belongs_to_its_run_only(tmp_path: Path) -> None:
     assert load_projection(tmp_path, other) is None
     file.write_bytes(file.read_bytes()[:100])
     assert load_projection(tmp_path, assignments) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "points"),
+    [
+        (np.array([-1]), np.zeros((1, 2), dtype=np.float32)),
+        (np.array([0.5]), np.zeros((1, 2), dtype=np.float32)),
+        (np.array([0]), np.full((1, 2), np.nan, dtype=np.float32)),
+        (np.array([0]), np.full((1, 2), 1e30, dtype=np.float32)),
+        (np.array([0]), np.array([["x", "y"]])),
+        (np.array([99]), np.zeros((1, 2), dtype=np.float32)),
+    ],
+)
+def test_a_damaged_map_counts_as_missing(tmp_path: Path, rows: Any, points: Any) -> None:
+    save_projection(tmp_path, Projection(rows, points), some_assignments())
+    assert load_projection(tmp_path, some_assignments()) is None

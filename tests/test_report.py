@@ -321,7 +321,7 @@ def test_errors_of_report_are_one_line(tmp_path: Path, digits_run: Path) -> None
 
 @pytest.mark.parametrize("row", ["x,12,1", "x,-1,1", "", "x,0,1\nx,0,1"])
 def test_a_table_of_another_run_is_one_line(tmp_path: Path, row: str) -> None:
-    save_run(tmp_path, a_run(1), Assignments(["x"], np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.float32)))
+    save_run(tmp_path, a_run(1, n_clusters=1), Assignments(["x"], np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.float32)))
     (tmp_path / "assignments.csv").write_text(f"name,cluster,confidence\n{row}\n")
     assert "run.json and assignments.csv do not belong together" in fail("report", tmp_path)
 

@@ -1,6 +1,7 @@
 """What a run leaves on disk comes back as it was."""
 
 import csv
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ def assignments(names: list[str], truth: list[str] | None = None) -> Assignments
 def a_run(**changes: Any) -> Run:
     content: dict[str, Any] = {
         "source": "digits:full", "recipe": "paper", "config": {}, "seed": 0, "n_clusters": 2, "n_samples": 3,
-        "image_shape": [1, 8, 8], "history": [{"epoch": 1, "loss": 0.5}], "scores": {"x": {"accuracy": 1.0}}, "label_free": {},
-        "seconds": 1, "skipped": HOSTILE, "versions": current_versions(),
+        "image_shape": [1, 8, 8], "history": [{"stage": "training", "epoch": 1, "terms": {"loss": 0.5}}], "label_free": {},
+        "scores": {"x": {"accuracy": 1.0}}, "seconds": 1, "skipped": HOSTILE, "versions": current_versions(),
     }  # fmt: skip
     return Run(**content | changes)
 
@@ -95,6 +96,43 @@ def test_a_damaged_run_is_one_line_that_names_the_file(tmp_path: Path, content: 
     with pytest.raises(ModelFileError, match=rf"run\.json: {reason}") as caught:
         load_run(tmp_path)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reading": {"source": "x"}},
+        {"reading": {"source": 5, "data_dir": None, "size": None, "folder_truth": False, "skip_broken": False}},
+        {"history": [1]},
+        {"history": [{"stage": "training", "epoch": 1, "terms": {"loss": "x"}}]},
+        {"scores": {"a": 3}},
+        {"scores": {"a": {"accuracy": "x"}}},
+        {"warnings": [1]},
+        {"skipped": [1]},
+        {"eigenvalues": ["x"]},
+        {"cluster_count": {"n_clusters": 3}},
+        {"label_free": {"silhouette": "x"}},
+        {"seed": -1},
+        {"n_clusters": 10**9},
+        {"seconds": 10**400},
+        {"files": {"/dev/zero": "x"}},
+        {"config": {"a": "\ud800"}},
+    ],
+)
+def test_a_run_that_nobody_wrote_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    save_run(tmp_path, a_run(), assignments(["x"]))
+    content = json.loads((tmp_path / "run.json").read_text()) | change
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"run\.json: damaged"):
+        load_run(tmp_path)
+
+
+def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
+    save_run(tmp_path, a_run(), assignments(["x"]))
+    text = (tmp_path / "run.json").read_text()
+    (tmp_path / "run.json").write_text(text.replace('"seconds": 1', '"seconds": NaN'))
+    with pytest.raises(ModelFileError, match="NaN is no number"):
+        load_run(tmp_path)
 
 
 def test_a_run_with_a_value_of_the_wrong_type_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from selfsort.images import as_image_set, load_images
-from selfsort.thumbnails import COLUMNS, as_picture, data_uri, sharp_picture, sprite_sheets
+from selfsort.picture import as_picture
+from selfsort.thumbnails import COLUMNS, data_uri, sharp_picture, sprite_sheets
 
 
 @pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (2, "L"), (3, "RGB"), (4, "RGB")])

@@ -18,6 +18,7 @@ from selfsort.commands.inspect import inspect
 from selfsort.commands.predict import predict
 from selfsort.commands.report import report
 from selfsort.commands.score import score_command
+from selfsort.console import printable
 from selfsort.errors import SelfsortError
 
 
@@ -58,7 +59,7 @@ def _one_line_errors() -> Iterator[None]:
 
 
 def _line(message: object) -> str:
-    return " ".join(str(message).split())
+    return printable(" ".join(str(message).split()))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

@@ -27,7 +27,16 @@ SHORT_NAMES = {
 
 
 def say(message: str) -> None:
-    click.echo(message, err=True)
+    click.echo("\n".join(map(printable, message.split("\n"))), err=True)
+
+
+def printable(text: str) -> str:
+    r"""Text in which a file's name cannot steer the terminal.
+
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def table_console() -> "Console":

@@ -1,6 +1,7 @@
 """Writes an edited run for others to use: a table, labels for training, or a folder per cluster; no torch."""
 
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import numpy as np
 
 from selfsort.edits import State
 from selfsort.errors import EditError, SelfsortError
-from selfsort.files import copy_file, save_text
+from selfsort.files import copy_file, save_bytes, save_text
 from selfsort.gallery import ArrayGallery, FolderGallery, Gallery
 from selfsort.images import inside
 from selfsort.run import Assignments, guard, save_assignments, save_table
@@ -57,7 +58,9 @@ def _export_labels(target: Path, assignments: Assignments, state: State) -> Path
     numbers = np.full(len(state.labels), -1, dtype=np.int64)
     numbers[kept] = [classes[int(label)] for label in state.labels[kept]]
     save_text(target / "classes.txt", "".join(f"{titles[cluster]}\n" for cluster in used))
-    np.save(target / "labels.npy", numbers, allow_pickle=False)
+    buffer = io.BytesIO()
+    np.save(buffer, numbers, allow_pickle=False)
+    save_bytes(target / "labels.npy", buffer.getvalue())
     return target
 
 
@@ -73,8 +76,7 @@ def _export_folders(target: Path, assignments: Assignments, state: State, galler
         else:
             assert isinstance(gallery, ArrayGallery)
             for row, (name, place) in enumerate(zip(assignments.names, places, strict=True)):
-                (unfinished / place).mkdir(parents=True, exist_ok=True)
-                _free(unfinished / place / f"{_flat(name)}.png").write_bytes(gallery.png(row))
+                save_bytes(_free(unfinished / place / f"{_flat(name)}.png"), gallery.png(row))
                 on_stage("copying", row + 1, len(places))
         unfinished.rename(target)
     except OSError as error:

@@ -75,12 +75,13 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold `folder` for this process, made if it is missing; it goes again if nothing was put into it.
+    """Hold `folder` for this process, made if it is missing; then it goes again if nothing was put into it.
 
     The lock is the operating system's: it ends with the process, however that ends.
     """
     from filelock import FileLock, Timeout
 
+    is_new = not folder.exists()
     make_folder(folder)
     with _one_line(folder):
         lock = FileLock(folder / LOCK, timeout=0)
@@ -95,8 +96,9 @@ def locked(folder: Path) -> Iterator[None]:
         with suppress(OSError):  # removed while it is held: whoever waits for it sees that and makes a new one
             (folder / LOCK).unlink(missing_ok=True)
         lock.release()
-        with suppress(OSError):
-            folder.rmdir()
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _remove_temporary(folder: Path) -> None:

@@ -93,11 +93,11 @@ class ArrayGallery(Gallery):
         self.side = min(SMALL, max(images.pixels.shape[2:]))
 
     def _draw(self, row: int, side: int, fit: Fit) -> NDArray[np.uint8]:
-        return fit(np.asarray(as_picture(self._images, row)), side)
+        return fit(np.asarray(as_picture(self._images, row).convert("RGB")), side)
 
     def png(self, row: int) -> bytes:
         """An image without loss, in its own size."""
-        return _encode(np.asarray(as_picture(self._images, row)), is_smooth=False).content
+        return _encode(np.asarray(as_picture(self._images, row).convert("RGB")), is_smooth=False).content
 
     def images(self, rows: NDArray[np.intp]) -> ImageSet:
         return self._images.take(rows)

@@ -117,7 +117,7 @@ class Journal:
 
     def _append(self, content: bytes) -> None:
         try:
-            with open(self.path, "r+b" if self.path.exists() else "xb", buffering=0) as file:  # no buffer that is written later
+            with open(self.path, "r+b" if self.size or self.path.exists() else "xb", buffering=0) as file:  # no late writes
                 file.truncate(self.size)  # an unfinished entry that a crash has left
                 file.seek(self.size)
                 try:
@@ -193,7 +193,7 @@ def _line(entry: Mapping[str, Any]) -> bytes:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    content = json.loads(line)
+    content = json.loads(line.decode("utf-8"))
     if not isinstance(content, dict) or not isinstance(content.get("entry"), dict):
         raise ValueError("not an entry")
     entry: dict[str, Any] = content["entry"]

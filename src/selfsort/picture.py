@@ -40,16 +40,16 @@ def render_clusters(
 
 
 def as_picture(images: ImageSet, index: int) -> Image.Image:
-    """One image as an RGB picture of its own size."""
+    """One image as it is: grey stays grey, more than three channels show the first three."""
     pixels: NDArray[Any] = np.asarray(images.pixels[index], dtype=np.float32)
     scaled = np.clip((pixels - images.low) / max(images.high - images.low, 1e-12), 0, 1) * 255
-    colours = scaled[:3] if len(scaled) >= 3 else scaled[:1].repeat(3, axis=0)
-    return Image.fromarray(np.moveaxis(colours.round().astype(np.uint8), 0, 2))
+    values = scaled.round().astype(np.uint8)
+    return Image.fromarray(np.ascontiguousarray(np.moveaxis(values[:3], 0, 2)) if len(values) >= 3 else values[0])
 
 
 def thumbnail(images: ImageSet, index: int, side: int = CELL) -> Image.Image:
     """One image as a square RGB picture."""
-    picture = as_picture(images, index)
+    picture = as_picture(images, index).convert("RGB")
     ratio = side / max(picture.size)
     shape = max(1, round(picture.width * ratio)), max(1, round(picture.height * ratio))
     resized = picture.resize(shape, Image.Resampling.NEAREST if ratio >= 2 else Image.Resampling.BICUBIC)

@@ -102,8 +102,10 @@ def load_projection(folder: Path, assignments: Assignments) -> Projection | None
             is_ours = int(content["run"]) == _fingerprint(assignments)
     except Exception:  # not there or damaged, in the many ways of zip files; it can be computed again
         return None
-    fits = found.points.shape == (len(found.rows), 2) and found.rows.max(initial=-1) < len(assignments.names)
-    return found if is_ours and fits else None
+    rows, points = found
+    fits = rows.dtype == np.int64 and points.dtype == np.float32 and points.shape == (rows.size, 2) and rows.ndim == 1
+    is_inside = fits and ((points >= 0) & (points <= 1)).all() and ((rows >= 0) & (rows < len(assignments.names))).all()
+    return found if is_ours and is_inside and len(rows) <= MAX_POINTS else None
 
 
 def _fingerprint(assignments: Assignments) -> int:

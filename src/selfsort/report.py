@@ -229,9 +229,14 @@ def _template() -> Any:
     environment = Environment(
         loader=PackageLoader("selfsort"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(percent=lambda value: f"{100 * value:.1f} %", shown=shown, duration=_duration)
+    environment.filters.update(percent=lambda value: f"{100 * value:.1f} %", shown=shown, title=_title, duration=_duration)
     environment.globals.update(colour=lambda number: number % N_COLOURS, shape=lambda number: number // N_COLOURS % N_SHAPES)
     return environment.get_template("report.html.j2")
+
+
+def _title(source: str) -> str:
+    """A source without the folders above it, which are nobody else's business."""
+    return shown(os.path.basename(source.rstrip("/")) or source)
 
 
 def _duration(seconds: float) -> str:

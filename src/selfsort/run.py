@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, get_origin, get_type_hints
+from types import SimpleNamespace, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from selfsort.files import save_json, save_text
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """A spreadsheet takes a cell that begins so for a formula (the last ones in East Asian settings)."""
+
+FILES = {"assignments.csv", "model.safetensors", "clusters.png"}
+"""What `run.json` may have the hash of."""
 
 QUOTED = ";\t\r\n"
 """Cells with these are quoted as well as those with a comma: some spreadsheets take a semicolon or a tab for the next cell."""
@@ -96,15 +99,58 @@ def load_run(folder: Path | str) -> tuple[Run, Assignments]:
     """Read what `save_run` wrote."""
     path = Path(folder) / "run.json"
     try:
-        run = Run(**json.loads(path.read_text(encoding="utf-8")))
-        for name, hint in get_type_hints(Run).items():
-            if not isinstance(getattr(run, name), int | float if hint is float else get_origin(hint) or hint):
-                raise TypeError(f"{name} is not of type {getattr(hint, '__name__', hint)}")
+        run = Run(**json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant))
+        _check(run)
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: no such file; is this the folder that `selfsort fit` wrote?") from error
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ModelFileError(f"{path}: damaged ({str(error).splitlines()[0]}); restore it or train again.") from error
     return run, load_assignments(Path(folder) / "assignments.csv")
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+READING = {"source": str, "data_dir": str | None, "size": int | None, "folder_truth": bool, "skip_broken": bool}
+RECORD = {"stage": str, "epoch": int, "terms": dict[str, float]}
+COUNT = {"n_clusters": int, "clarity": float}
+LABEL_FREE = {"silhouette": float | None, "cluster_sizes": list[int], "active_duplicates": int | None}
+
+
+def _check(run: Run) -> None:
+    """Refuse what no run can have written, so that whoever uses it needs not look again."""
+    for name, hint in get_type_hints(Run).items():
+        if not _fits(getattr(run, name), hint):
+            raise TypeError(f"{name} is not of type {getattr(hint, '__name__', hint)}")
+    parts: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("reading", run.reading, READING),
+        ("cluster_count", run.cluster_count, COUNT),
+        ("label_free", run.label_free, LABEL_FREE),
+    ]
+    parts += [("history", record, RECORD) for record in run.history]
+    for name, content, hints in parts:
+        is_whole = content.keys() == hints.keys() and all(_fits(content[key], hint) for key, hint in hints.items())
+        if not is_whole and (content or name == "history"):
+            raise TypeError(f"{name} should have {', '.join(hints)}")
+    if run.seed < 0 or not 1 <= run.n_clusters <= run.n_samples or not set(run.files) <= FILES:
+        raise ValueError("seed, number of clusters or files make no sense")
+    json.dumps(asdict(run), ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether plain values are of a type such as dict[str, list[float]]; a number must not be too large to work with."""
+    if hint is Any:
+        return True
+    if isinstance(hint, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if hint is float or hint is int:
+        return type(value) in (int, hint) and abs(value) < 1e300
+    if get_origin(hint) is list:
+        return isinstance(value, list) and all(_fits(entry, get_args(hint)[0]) for entry in value)
+    if get_origin(hint) is dict:
+        return isinstance(value, dict) and all(_fits(entry, get_args(hint)[1]) for entry in value.values())
+    return isinstance(value, hint)
 
 
 def save_assignments(path: Path, assignments: Assignments) -> None:

@@ -87,7 +87,7 @@ class Explorer:
             return np.flatnonzero(state.outliers)
         if view == "review":
             return np.flatnonzero(~state.reviewed & ~state.outliers)
-        if not view.isdecimal() or int(view[:12]) not in state.clusters:
+        if not (view.isascii() and view.isdecimal() and len(view) < 10) or int(view) not in state.clusters:
             raise EditError(f"there is no cluster {view[:40]!r} (any more).")
         return state.members(int(view))
 

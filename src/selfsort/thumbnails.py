@@ -10,6 +10,7 @@ from PIL import Image
 
 from selfsort.errors import DataError
 from selfsort.images import ImageSet, load_images
+from selfsort.picture import as_picture
 
 COLUMNS = 32
 SHEET_STEPS = ((32, None), (32, 80), (32, 50), (24, 50), (16, 40), (16, 10))
@@ -22,14 +23,6 @@ class SpriteSheets(NamedTuple):
     sheets: list[bytes]
     side: int
     columns: int = COLUMNS
-
-
-def as_picture(images: ImageSet, index: int) -> Image.Image:
-    """One image as it is: grey stays grey, more than three channels show the first three."""
-    pixels: NDArray[Any] = np.asarray(images.pixels[index], dtype=np.float32)
-    scaled = np.clip((pixels - images.low) / max(images.high - images.low, 1e-12), 0, 1) * 255
-    values = scaled.round().astype(np.uint8)
-    return Image.fromarray(np.ascontiguousarray(np.moveaxis(values[:3], 0, 2)) if len(values) >= 3 else values[0])
 
 
 def sharp_picture(images: ImageSet, index: int, side: int) -> Image.Image:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selfsort.commands.common import tell_of_edits
 from selfsort.errors import SelfsortError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def load_reference(images: "ImageSet", earlier: str) -> "NDArray[np.int64]":
     from selfsort.run import load_assignments
 
     path = Path(earlier)
+    tell_of_edits(path)
     assignments = load_assignments(path / "assignments.csv" if path.is_dir() else path)
     known = dict(zip(assignments.names, assignments.labels.tolist(), strict=True))
     reference = np.array([known.get(name, -1) for name in images.names], dtype=np.int64)

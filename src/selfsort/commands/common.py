@@ -54,10 +54,21 @@ def load_run_images(run: "Run") -> "ImageSet":
 
     if not run.reading:
         raise DataError(f"{run.source}: the run does not say where its images are; fit again.")
-    images = load_source_images(run.reading["source"], run.reading, run.reading["size"])
+    try:
+        images = load_source_images(run.reading["source"], run.reading, run.reading["size"])
+    except DataError as error:
+        raise DataError(f"the images of the run cannot be read; put them back to where they were ({error})") from error
     if len(images) != run.n_samples:
         raise DataError(f"{run.source}: has {len(images):,} images now and had {run.n_samples:,} when it was sorted; fit again.")
     return images
+
+
+def tell_of_edits(folder: Path) -> None:
+    """For commands that work with the clusters as `fit` has found them."""
+    from selfsort.journal import JOURNAL
+
+    if (folder / JOURNAL).exists():
+        say(f"edits in {folder / JOURNAL} are not used here; export them in `selfsort explore` and give that table instead")
 
 
 def load_model_and_images(run: Path, source: str, options: dict[str, Any]) -> tuple[Any, "ImageSet"]:

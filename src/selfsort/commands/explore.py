@@ -3,7 +3,7 @@
 import os
 import socket
 import webbrowser
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ def explore(run: Path, port: int, no_browser: bool) -> None:
     import uvicorn
 
     from selfsort.edits import State
+    from selfsort.files import locked
     from selfsort.journal import Journal
     from selfsort.run import load_run
     from selfsort.server import Explorer, build_app
@@ -47,7 +48,7 @@ def explore(run: Path, port: int, no_browser: bool) -> None:
     with _listen(port) as listener:
         port = listener.getsockname()[1]
         journal = Journal(run, State.of(assignments.labels, record.n_clusters))
-        try:
+        with closing(journal), locked(run):  # so that no `fit` replaces the run meanwhile
             gallery = _open_gallery(record, assignments)
             if n_edits := len(journal.history.edits):
                 say(f"{journal.path}: {n_edits:,} edit{'s' if n_edits > 1 else ''} found")
@@ -70,8 +71,6 @@ def explore(run: Path, port: int, no_browser: bool) -> None:
                 if journal.size
                 else "ended; nothing was edited"
             )
-        finally:
-            journal.close()
 
 
 def _open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":

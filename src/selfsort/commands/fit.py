@@ -186,12 +186,12 @@ def _fit(
         reading={name: job[name] for name in ("source", "data_dir", "size", "folder_truth", "skip_broken")},
         alignment=alignment_of(sorter.labels_, reference, job["align_to"]) if reference is not None else {},
     )
+    sorter.save(out)
+    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
     for outdated in (REPORT, MAP_FILE):
         (out / outdated).unlink(missing_ok=True)
     if aside := set_aside(out):
         say(f"edits of the earlier run are now in {aside}")
-    sorter.save(out)
-    save_bytes(out / PICTURE, render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_))
     save_run(out, run, assignments_of(images, sorter.labels_, sorter.confidence_), beside=(MODEL, PICTURE))
     remove_state(out)
     written = [str(out / file) for file in (MODEL, "run.json", "assignments.csv", PICTURE)]
@@ -219,8 +219,9 @@ def _report(out: Path, images: "ImageSet", sorter: "SelfSort") -> list[str]:
 
     try:
         return write_report(out, *load_run(out), images, represent)
-    except SelfsortError as error:
-        say(f"no report: {error} Everything else is written; try again with: selfsort report {shlex.quote(str(out))}")
+    except (SelfsortError, KeyboardInterrupt, MemoryError) as error:
+        again = f"selfsort report {shlex.quote(str(out))}"
+        say(f"no report: {str(error) or 'stopped.'} Everything else is written; try again with: {again}")
         return []
 
 

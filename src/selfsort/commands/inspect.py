@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def _print_run(report: dict[str, Any]) -> None:
         for warning in run["warnings"]:
             click.echo(f"warning: {warning}")
     if report.get("interrupted"):
-        click.echo(f"interrupted; go on with: selfsort fit --resume {report['path']}")
+        click.echo(f"interrupted; go on with: selfsort fit --resume {shlex.quote(report['path'])}")
 
 
 def _text(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from selfsort.commands.common import load_run_images
+from selfsort.commands.common import load_run_images, tell_of_edits
 from selfsort.console import progress_bars, say
 from selfsort.errors import DataError, ModelFileError, SelfsortError
 
@@ -39,6 +39,7 @@ def report(run_folder: Path, points: int | None, no_map: bool, out: Path | None,
 
     run, assignments = load_run(run_folder)
     _check(run_folder, run, assignments)
+    tell_of_edits(run_folder)
     images, reason = None, ""
     try:
         images = _checked_images(run, assignments)

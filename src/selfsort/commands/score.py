@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from selfsort.commands.common import tell_of_edits
 from selfsort.console import print_scores
 from selfsort.errors import SelfsortError
 
@@ -27,6 +28,7 @@ def score_command(assignments: Path, truth: str | None, data_dir: Path | None, a
     from selfsort.metrics import score
     from selfsort.run import load_assignments
 
+    tell_of_edits(assignments)
     found = load_assignments(assignments / "assignments.csv" if assignments.is_dir() else assignments)
     known = _load_truth(truth, data_dir) if truth else dict(zip(found.names, found.truth or (), strict=False))
     rows = [row for row, name in enumerate(found.names) if name in known]

@@ -1,6 +1,7 @@
 """What an interrupted `fit` leaves in its folder, and how a later one finds it: `job.json` and `checkpoint/`."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +54,9 @@ def _fits(value: Any, parameter: click.Parameter) -> bool:
 def refuse_used_folder(out: Path) -> None:
     """A run must not go into a folder that holds another one."""
     if (out / JOB).exists():
-        raise SelfsortError(f"{out}: holds an interrupted run; go on with --resume {out}, or start anew with --overwrite.")
+        raise SelfsortError(
+            f"{out}: holds an interrupted run; go on with --resume {shlex.quote(str(out))}, or start anew with --overwrite."
+        )
     if (out / "run.json").exists():
         raise SelfsortError(f"{out}: holds the results of an earlier run; choose another --out, or --overwrite.")
 

@@ -23,7 +23,7 @@ const describe = (item) => `${item.name}, ${item.outlier ? "outlier" : title(ite
 
 const grid = new Grid(byId("grid"), {
   describe,
-  caption: (item) => [isCluster() ? item.name : title(item.cluster), percent(item.confidence)],
+  caption: (item) => [isCluster() ? item.name.split("/").pop() : title(item.cluster), percent(item.confidence)],
   onSelect: drawSelection,
   onOpen: (item) => item && enlarge(item, describe(item).slice(item.name.length + 2)),
   onTurn: (step) => turn(offset + step * PAGE, true),
