@@ -165,7 +165,10 @@ def test_a_lock_ends_with_its_holder_and_leaves_nothing(tmp_path: Path) -> None:
         (tmp_path / "a" / "b" / ".selfsort-0123").write_bytes(b"of a killed process")
     with locked(tmp_path / "a" / "b"):
         assert os.listdir(tmp_path / "a" / "b") == [files.LOCK]
-    assert not (tmp_path / "a" / "b").exists()
+    assert os.listdir(tmp_path / "a" / "b") == [], "what was there before stays"
+    with locked(tmp_path / "new"):
+        pass
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
