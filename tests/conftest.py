@@ -29,6 +29,11 @@ SMALL = {"network.width": 4, "network.latent_width": 32, "network.n_duplicates":
 """Settings of a network that trains in a moment."""
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are no names of tests: compressed ones hold the time, and test processes that collect other names refuse to run."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real MNIST, USPS and SVHN files in their distributors' formats."""
