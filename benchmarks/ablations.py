@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "training": {
         "no jitter": _jitter("jitter", OFF),
         "no batch normalisation": {"network.batch_norm": False},
+        "dropout between the convolutions": {"network.dropout_1": 0.2, "network.dropout_2": 0.3},
         "pixels as they are": {"images.normalise": "unit"},
         "constant rate of 1e-3": {"training.schedule": "constant", "training.learning_rate": 1e-3},
         "half the steps": {"training.min_steps": 500},

@@ -180,7 +180,7 @@ def _own_files(folder: Path) -> Iterator[Target]:
     small = {"network.width": 2, "network.latent_width": 8, "network.n_duplicates": 2, "clustering.n_init": 1}
     standard = small | {
         "training.min_steps": 1, "refinement.steps": 2, "refinement.width": 2, "refinement.latent_width": 8, "images.size": 8,
-        "refinement.max_size": 8,
+        "refinement.max_size": 8, "training.min_images": 0,
     }  # fmt: skip
     pixels = np.random.default_rng(0).random((40, 8, 8), dtype=np.float32)
     np.save(folder / "noise.npy", pixels)

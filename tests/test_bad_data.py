@@ -19,7 +19,7 @@ from test_cli import fail, rows, run, succeed
 PAPER = {"network.width": 4, "network.latent_width": 32, "network.n_duplicates": 4, "clustering.n_init": 1}
 STANDARD = PAPER | {
     "training.min_steps": 2, "refinement.steps": 4, "refinement.width": 4, "refinement.latent_width": 32,
-    "recluster.min_steps": 2, "recluster.n_views": 2,
+    "training.min_images": 0, "recluster.min_steps": 2, "recluster.n_views": 2,
 }  # fmt: skip
 
 

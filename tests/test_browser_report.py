@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page
 
 from conftest import record_page
 from selfsort.datasets import load_dataset, load_source
-from selfsort.images import as_image_set
-from selfsort.projection import Projection, project, sample_rows
+from selfsort.images import as_image_set, sample_rows
+from selfsort.projection import Projection, project
 from selfsort.report import render_report
 from selfsort.run import Assignments
 from test_cli import TINY, succeed

@@ -38,8 +38,8 @@ def test_a_good_run_is_silent(good: SelfSort) -> None:
         ("label_free_scores_", LabelFreeScores(0.5, [30, 25, 25, 20], 1), "collapse"),
         ("label_free_scores_", LabelFreeScores(0.5, [50, 49, 1, 0], 5), "2 of 4 clusters are nearly empty"),
         ("label_free_scores_", LabelFreeScores(0.5, [90, 4, 3, 3], 5), "one cluster holds 90% of the images"),
-        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(5, 1.1), True), "no clear gap"),
-        ("agreement_", Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(7, 3.0), True), "shows 7 clusters, not 4"),
+        ("agreement_", Agreement(np.zeros(2000, np.int64), [1, 0.9], ClusterCount(5, 1.1), True), "no clear gap"),
+        ("agreement_", Agreement(np.zeros(2000, np.int64), [1, 0.9], ClusterCount(7, 3.0), True), "shows 7 clusters, not 4"),
     ],
 )
 def test_each_fault_is_named_with_a_remedy(good: SelfSort, name: str, value: Any, message: str) -> None:
@@ -55,6 +55,14 @@ def test_a_narrow_gap_at_the_number_asked_for_is_no_fault(good: SelfSort) -> Non
     assert diagnose(good) == {}
     good.n_clusters = "auto"
     assert "no clear gap" in diagnose(good)["cluster count"]
+
+
+def test_few_images_do_not_speak_against_the_number_asked_for(good: SelfSort) -> None:
+    few = Agreement(np.zeros(100, np.int64), [1, 0.9], ClusterCount(2, 3.0), True)
+    for clarity in (1.0, 3.0):
+        good.agreement_ = few._replace(cluster_count=ClusterCount(2, clarity))
+        assert "shows 2 clusters, not 4, but 100 images are too few to count so many" in diagnose(good)["cluster count"]
+        assert "keep -k" in diagnose(good)["cluster count"]
 
 
 def test_an_untrained_network_is_reported(digits: np.ndarray) -> None:

@@ -46,6 +46,11 @@ def test_by_hand() -> None:
     assert float(terms.affinity) == pytest.approx(4 / 6)
     assert float(terms.balance) == pytest.approx(16 / 20)
     assert float(terms.frobenius) == 6
+    Z = torch.tensor([[[2.0, -1.0]], [[1.0, 3.0]]])  # of B N = [[5, 3], [3, 9]], of Z it would be [[5, 1], [1, 10]]
+    terms, bound = gar_terms(Z), gar_terms(Z, bound_all=True)
+    assert float(terms.affinity) == float(bound.affinity) == pytest.approx(6 / 14)
+    assert float(terms.balance) == float(bound.balance) == pytest.approx(90 / 106)
+    assert (float(terms.frobenius), float(bound.frobenius)) == (14, 15)
 
 
 @pytest.mark.parametrize("modified", [True, False])

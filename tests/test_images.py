@@ -16,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from selfsort import images as images_module
+from selfsort import arrays, decoding
 from selfsort.errors import DataError
 from selfsort.images import as_image_set, load_images
 from selfsort.preparation import Preparation
@@ -124,7 +124,7 @@ def test_the_range_of_pixels_is_found(dtype: str, values: list[float], limits: t
     prepared = Preparation(1, 8, images.low, images.high, "unit")(images.pixels).numpy()
     assert prepared.min() >= 0
     assert prepared.max() <= 1
-    assert images.names == ["0", "1"]
+    assert list(images.names) == ["0", "1"]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -355,12 +355,12 @@ def test_a_long_line_of_pixels_does_not_become_a_huge_square(tmp_path: Path) -> 
 def test_a_webp_file_says_its_size_before_it_takes_memory(tmp_path: Path, options: dict[str, Any]) -> None:
     Image.new("RGB", (70, 50), "red").save(tmp_path / "a.webp", **options)
     content = (tmp_path / "a.webp").read_bytes()
-    assert images_module._webp_size(content[:30]) == (70, 50)
+    assert decoding._webp_size(content[:30]) == (70, 50)
     assert load_images(tmp_path / "a.webp").pixels.shape == (1, 3, 32, 32)
     if content[12:16] == b"VP8X":
         (tmp_path / "a.webp").write_bytes(content[:24] + b"\xff\x3f\x00\xff\x3f\x00" + content[30:])
         assert "declares 16384×16384 pixels" in limited(tmp_path, "load_images(Path('a.webp'))", 2**27)
-    assert images_module._webp_size(b"RIFF") == images_module._webp_size(b"\x89PNG") == (0, 0)
+    assert decoding._webp_size(b"RIFF") == decoding._webp_size(b"\x89PNG") == (0, 0)
 
 
 # Arrays in files
@@ -442,7 +442,7 @@ def test_a_header_that_lies_costs_no_memory(tmp_path: Path) -> None:
 
 
 def test_a_zip_bomb_is_refused_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images_module, "MAX_ARRAY_BYTES", 2**20)
+    monkeypatch.setattr(arrays, "MAX_ARRAY_BYTES", 2**20)
     npz(tmp_path / "bomb.npz", images=npy_header((2**20, 8, 8)) + bytes(2**26))
     assert (tmp_path / "bomb.npz").stat().st_size < 2**17
     with pytest.raises(DataError, match="declares 67,108,864 bytes"):

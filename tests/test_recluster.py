@@ -26,6 +26,7 @@ TINY: dict[str, Any] = {
     "network.width": 4,
     "network.latent_width": 32,
     "training.min_steps": 10,
+    "training.min_images": 0,
     "training.epochs": 1,
     "refinement.steps": 4,
     "refinement.width": 4,

@@ -20,6 +20,7 @@ SETTINGS = {
     "network.width": 4, "network.latent_width": 32, "training.min_steps": 1, "training.epochs": 4, "training.batch_size": 100,
     "training.min_batches": 1, "refinement.steps": 60, "refinement.width": 4, "refinement.batch_size": 100,
     "refinement.max_size": 8, "clustering.n_init": 1, "clustering.max_samples": 300, "images.size": 8, "recluster.factor": 0,
+    "training.min_images": 0,
 }  # fmt: skip
 RECLUSTER = {"recluster.factor": 2, "recluster.min_steps": 20, "recluster.n_views": 2, "recluster.batch_size": 64}
 FIT = ["fit", "digits", "--recipe", "standard", "-k", "4", "--threads", "1", "--no-report"]

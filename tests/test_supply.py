@@ -19,7 +19,7 @@ UNPICKLERS = (
 
 def test_every_dependency_is_pinned() -> None:
     pinned = pins(ROOT / "constraints.txt")
-    for requirement in stated("") + stated("dev") + stated("supply"):
+    for requirement in stated("") + stated("reproduce") + stated("dev") + stated("supply"):
         name = normal(requirement.name)
         assert name in pinned, name
         assert requirement.specifier.contains(pinned[name]), requirement

@@ -151,6 +151,8 @@ def test_objective_weighs_its_parts(generator: torch.Generator) -> None:
     terms = objective(activations, parents, config=ObjectiveConfig(affinity_weight=2, balance_weight=3, frobenius_weight=0.5))
     expected = terms.classification + 2 * terms.affinity + 3 * (1 - terms.balance) + 0.5 * terms.frobenius
     assert float(terms.loss) == pytest.approx(float(expected))
+    bound = objective(activations, parents, config=ObjectiveConfig(frobenius="all"))
+    assert float(bound.frobenius) == pytest.approx(float(logits.square().sum()))
     right = (activations.parent_log_probs.argmax(dim=1) == parents).tolist()
     assert float(terms.pseudo_accuracy) == pytest.approx(sum(right) / 6)
     assert float(terms.worst_parent) == min(right), "each parent has one image here"

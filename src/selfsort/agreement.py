@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from selfsort.clustering import cluster
 from selfsort.config import Config
 from selfsort.graph import ClusterCount, agreement_graph, count_clusters, embedding, neighbour_graph, spectrum
-from selfsort.images import ImageSet
+from selfsort.images import ImageSet, sample_rows
 from selfsort.network import AcolNetwork
 from selfsort.preparation import Preparation
 from selfsort.representation import extract_views
@@ -44,7 +44,7 @@ def agree(
     Of more than `clustering.max_samples` images a random sample is clustered.
     """
     settings = config.clustering
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(images))[: settings.max_samples])
+    chosen = sample_rows(len(images), settings.max_samples, seed)
     sample = images.take(chosen) if len(chosen) < len(images) else images
     views = extract_views(
         network,

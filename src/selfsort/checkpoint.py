@@ -27,7 +27,7 @@ def save_tensors(
     path: Path, tensors: Mapping[str, Tensor], values: Mapping[str, Any], *, kind: str, new_folder: bool = True
 ) -> str:
     """Write tensors and JSON values into one file of the given kind (`model`, `checkpoint`); returns its hash."""
-    arrays = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     return save_container(path, arrays, values, kind=kind, new_folder=new_folder)
 
 
@@ -58,8 +58,9 @@ def load_checkpoint(
     tensors, values = load_tensors(path, kind="checkpoint")
     try:
         progress: dict[str, Any] = values["progress"]
+        recorded = {"device": "cpu"} | progress["job"]
         for name, value in job.items():
-            if _without_rates(progress["job"].get(name)) != _without_rates(value):
+            if _without_rates(recorded.get(name)) != _without_rates(value):
                 raise ModelFileError(
                     f"{path}: belongs to a run with another {name}; resume with the same one, or remove the file."
                 )
@@ -70,7 +71,7 @@ def load_checkpoint(
                 _, index, entry = name.split(".")
                 like = parameters[int(index)]
                 # a moment must lie in memory as its weight does (channels last): the fused optimiser walks both alike
-                optimizer.state[like][entry] = torch.empty_like(like).copy_(tensor) if tensor.ndim else tensor
+                optimizer.state[like][entry] = torch.empty_like(like).copy_(tensor) if tensor.ndim else tensor.to(like.device)
         generator.set_state(tensors["generator"])
     except ModelFileError:
         raise

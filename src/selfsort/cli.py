@@ -1,6 +1,7 @@
 """The command line: arguments in, one-line errors out."""
 
 import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +18,15 @@ from selfsort.commands.fit import fit
 from selfsort.commands.inspect import inspect
 from selfsort.commands.predict import predict
 from selfsort.commands.report import report
+from selfsort.commands.reproduce import reproduce
 from selfsort.commands.score import score_command
 from selfsort.console import printable
 from selfsort.errors import SelfsortError
+
+WAITING = {"GOMP_SPINCOUNT": "1000", "KMP_BLOCKTIME": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""How threads wait for each other, to be set before torch and numpy are imported, unless the user has set it: those of OpenMP
+(GNU's and LLVM's) spin for a moment and then sleep; OpenBLAS, which numpy and scipy have for clustering, has one thread. As they
+come, the threads of two processes stop each other."""
 
 
 class _Group(click.Group):
@@ -70,7 +77,10 @@ def main() -> None:
     SOURCE is a folder of images, an image, an .npy or .npz file, or a named data set: digits, mnist, usps, svhn
     (a split is named as in mnist:test).
     """
+    for name, value in WAITING.items():
+        if "OMP_WAIT_POLICY" not in os.environ or name == "OPENBLAS_NUM_THREADS":
+            os.environ.setdefault(name, value)
 
 
-for command in (fit, report, explore, predict, embed, inspect, score_command, config_command):
+for command in (fit, report, explore, predict, embed, inspect, score_command, config_command, reproduce):
     main.add_command(command)

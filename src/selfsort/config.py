@@ -98,7 +98,7 @@ class NetworkConfig(Part):
 
 @dataclass(frozen=True)
 class ObjectiveConfig(Part):
-    """What is minimised: classification + c_α α + c_β (1 − β) + c_F ‖B‖²."""
+    """What is minimised: classification + c_α α + c_β (1 − β) + c_F ‖B‖² (or ‖Z‖²)."""
 
     gar: str = setting(
         "modified",
@@ -108,6 +108,11 @@ class ObjectiveConfig(Part):
     affinity_weight: float = setting(0.1, "c_α, pushes the duplicates apart", low=0)
     balance_weight: float = setting(1.0, "c_β, keeps the duplicates equally active", low=0)
     frobenius_weight: float = setting(1e-6, "c_F, bounds the activities", low=0)
+    frobenius: str = setting(
+        "positive",
+        "what c_F bounds: positive activities (B, the paper's equation); all (Z, its code)",
+        choices=("positive", "all"),
+    )
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ class TrainingConfig(Part):
 
     epochs: int = setting(400, "how often every image is shown, each time under one random transformation", low=1, high=1_000_000)
     min_steps: int = setting(0, "more epochs if the data set is so small that there would be fewer steps", low=0)
+    min_images: int = setting(0, "more epochs if it is so small that fewer images would be shown, repetitions counted", low=0)
     batch_size: int = setting(400, "images per step, at most", low=2, high=1_000_000)
     min_batches: int = setting(1, "smaller batches (not below 64) if an epoch would have fewer", low=1, high=1_000_000)
     learning_rate: float = setting(1e-3, "Adam's step size, or the highest one of a schedule", low=0, high=10)
@@ -142,7 +148,7 @@ class ClusteringConfig(Part):
     min_support: float = setting(1.5, "sum over the views below which an edge is weakened (both ways in a view: 1)", low=0)
     floor: float = setting(0.02, "share of its weight that a weakened edge keeps", low=0, high=1)
     max_clusters: int = setting(40, "largest number of clusters that `auto` considers", low=2, high=1000)
-    max_samples: int = setting(20_000, "images in the graph, at most; the refinement labels the others", low=100)
+    max_samples: int = setting(60_000, "images that are clustered, at most; the others are assigned to what was found", low=100)
 
 
 @dataclass(frozen=True)

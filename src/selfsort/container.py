@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from selfsort.errors import ModelFileError
+from selfsort.arrays import MAX_ARRAY_BYTES
+from selfsort.errors import ModelFileError, first_line
 from selfsort.files import save_bytes
-from selfsort.images import MAX_ARRAY_BYTES, first_line
 
 FORMAT = 2
 """Raised when a file can no longer be read by older code, or older files by this one. 2: with a hash of the content."""

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfsort.errors import DataError
-from selfsort.images import MAX_ARRAY_BYTES, ImageSet, as_image_set, first_line, load_images, read_exactly
+from selfsort.arrays import MAX_ARRAY_BYTES, read_exactly
+from selfsort.errors import DataError, first_line
+from selfsort.images import ImageSet, as_image_set, load_images
 
 Arrays = tuple[NDArray[Any], NDArray[np.int64]]
 

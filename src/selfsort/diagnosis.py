@@ -10,6 +10,8 @@ from selfsort.transforms import get_transforms
 CLEAR_GAP = 1.2
 """A spectrum whose largest step is less than so many times the next one does not show how many clusters there are."""
 
+ENOUGH = 500
+"""Images of each cluster that a graph needs to show how many there are: with 900 it did, with 180 it showed 2 to 8 of 10."""
 
 WATCH_FROM = 0.5
 """Share of the training after which it is judged while it goes on."""
@@ -96,7 +98,13 @@ def diagnose(sorter: SelfSort) -> dict[str, str]:
     if sorter.agreement_ is not None:
         count = sorter.agreement_.cluster_count
         is_confirmed = count.n_clusters == sorter.n_clusters  # the number asked for is also the one that the graph shows
-        if count.clarity < CLEAR_GAP and not is_confirmed:
+        n_images = int((sorter.agreement_.labels >= 0).sum())
+        if sorter.n_clusters_ not in (1, count.n_clusters) and n_images < ENOUGH * sorter.n_clusters_:
+            found["cluster count"] = (
+                f"the views' graph shows {count.n_clusters} clusters, not {sorter.n_clusters_}, but {n_images} images are too "
+                f"few to count so many (it takes about {ENOUGH} of each); keep -k if you know the number, else see clusters.png."
+            )
+        elif count.clarity < CLEAR_GAP and not is_confirmed:
             found["cluster count"] = (
                 f"the views' graph has no clear gap (the largest step is {count.clarity:.2f} times the next), so the number of "
                 "clusters is uncertain; look at clusters.png and choose -k yourself, or train longer (--epochs)."

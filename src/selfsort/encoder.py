@@ -9,7 +9,8 @@ from selfsort.config import NetworkConfig
 class Dropout(nn.Module):
     """Dropout that draws from its own generator, so that a run repeats without touching torch's global one.
 
-    One 64-bit number decides for four values, which is several times as fast as `bernoulli_`; the rate is rounded to 2^-16.
+    On a CPU one 64-bit number decides for four values, which is several times as fast as `bernoulli_`; the rate is rounded
+    to 2^-16.
     """
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
@@ -21,6 +22,8 @@ class Dropout(nn.Module):
         """Zero a share of `values` and scale up the rest, in training only."""
         if not self.training or self.rate == 0:
             return values
+        if not values.is_cpu:
+            return values * torch.empty_like(values).bernoulli_(1 - self.rate, generator=self.generator).div_(1 - self.rate)
         n_values = values.numel()
         bits = torch.empty(-(-n_values // 4), dtype=torch.int64).random_(-(2**63), None, generator=self.generator)
         kept = torch.empty_like(values)
@@ -31,7 +34,9 @@ class Dropout(nn.Module):
 def build_encoder(config: NetworkConfig, *, channels: int, size: int, generator: torch.Generator) -> nn.Sequential:
     """2×conv - max pool - dropout - 2×conv - max pool - dropout - fully connected, ReLU after each layer.
 
-    With `batch_norm` each convolution is followed by batch normalisation, which takes the place of its bias.
+    With `batch_norm` each convolution is followed by batch normalisation, which takes the place of its bias. Where pooling
+    follows, the ReLU comes after it: the largest of four values is the same before and after, bit for bit, and three quarters
+    of the work are saved.
 
     >>> from selfsort.config import NetworkConfig
     >>> encoder = build_encoder(NetworkConfig(), channels=1, size=28, generator=torch.Generator())
@@ -41,17 +46,21 @@ def build_encoder(config: NetworkConfig, *, channels: int, size: int, generator:
 
     def convolution(n_in: int, n_out: int) -> list[nn.Module]:
         norm = [nn.BatchNorm2d(n_out)] if config.batch_norm else []
-        return [nn.Conv2d(n_in, n_out, 3, padding=1, bias=not norm), *norm, nn.ReLU(inplace=True)]
+        return [nn.Conv2d(n_in, n_out, 3, padding=1, bias=not norm), *norm]
 
     narrow, wide = config.width, 2 * config.width
     encoder = nn.Sequential(
         *convolution(channels, narrow),
+        nn.ReLU(inplace=True),
         *convolution(narrow, narrow),
         nn.MaxPool2d(2),
+        nn.ReLU(inplace=True),
         Dropout(config.dropout_1, generator),
         *convolution(narrow, wide),
+        nn.ReLU(inplace=True),
         *convolution(wide, wide),
         nn.MaxPool2d(2),
+        nn.ReLU(inplace=True),
         Dropout(config.dropout_2, generator),
         nn.Flatten(),
         nn.Linear(wide * (size // 4) ** 2, config.latent_width),
@@ -59,6 +68,22 @@ def build_encoder(config: NetworkConfig, *, channels: int, size: int, generator:
     )
     initialise(encoder, generator)
     return encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def place(module: nn.Module, device: torch.device | str) -> None:
+    """Move a module to a device; its dropout then draws there, from a generator of the same seed."""
+    device = torch.device(device)
+    module.to(device)
+    moved: dict[torch.Generator, torch.Generator] = {}
+    for layer in module.modules():
+        if isinstance(layer, Dropout) and layer.generator.device.type != device.type:
+            seed = layer.generator.initial_seed()
+            layer.generator = moved.setdefault(layer.generator, torch.Generator(device).manual_seed(seed))
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Where a module is."""
+    return next(module.parameters()).device
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

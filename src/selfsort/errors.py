@@ -27,3 +27,8 @@ class ModelFileError(SelfsortError, ValueError):
 
 class EditError(SelfsortError, ValueError):
     """An edit of a finished run does not fit its present state."""
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another library says, fit for the middle of a line."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

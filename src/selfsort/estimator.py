@@ -1,8 +1,8 @@
 """`SelfSort`, a scikit-learn clusterer and transformer: the only file that knows the whole chain."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -14,27 +14,31 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from selfsort.agreement import Agreement, agree
 from selfsort.checkpoint import load_module, load_tensors, save_tensors
-from selfsort.clustering import Assignment, Clustering, cluster, order_by_size
+from selfsort.clustering import Assignment, Clustering
 from selfsort.config import Config
 from selfsort.container import damaged
+from selfsort.encoder import place
 from selfsort.errors import ConfigError, DataError, ModelFileError
-from selfsort.images import ImageSet, as_image_set
-from selfsort.loop import EpochRecord, Hook, training_flops
+from selfsort.images import ImageSet, as_image_set, sample_rows
+from selfsort.loop import Hook, training_flops
+from selfsort.machine import choose_device
 from selfsort.metrics import align_clusters, score_without_truth
 from selfsort.network import AcolNetwork, build_network
 from selfsort.preparation import Preparation, empty_border
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
-from selfsort.recluster import recluster
-from selfsort.refinement import Classifier, build_classifier, calibrate, probabilities, refine
-from selfsort.representation import Representation, extract
+from selfsort.refinement import build_classifier
+from selfsort.representation import Representation
+from selfsort.sorting import Sorter, TrainedNetwork, sort_images
 from selfsort.trainer import n_epochs, train
 from selfsort.transforms import ImageFunction, TransformSet, build_transforms, get_transforms
 
 StageHook = Callable[[str, int, int], None]
 MODEL_FILE = "model.safetensors"
 MIN_SIZE = 8
+JUDGED = 20_000
+"""Images from which the scores without truth are taken, at most."""
+
 OWN = "own:"
 """How the configuration names transformations that were given as functions."""
 
@@ -51,6 +55,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     transforms : replaces the recipe's transformations: a name, or own functions by name, of which the first changes nothing.
     image_shape : (height, width) or (channels, height, width) of the rows of a 2-D array; None: the smallest square that
         holds a row, filled up with zeros.
+    device : where to compute: auto (a GPU if torch sees one), cpu, cuda, mps.
     random_state : seed; the same seed gives the same result, bit for bit, on the same machine.
     checkpoint : a folder in which training leaves its state now and then, and goes on from what it finds there.
     on_progress : called after every training step; returning True stops.
@@ -79,6 +84,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         settings: Mapping[str, Any] | None = None,
         transforms: str | Mapping[str, ImageFunction] | None = None,
         image_shape: tuple[int, ...] | None = None,
+        device: str = "auto",
         random_state: Any = 0,
         checkpoint: Path | str | None = None,
         on_progress: Hook | None = None,
@@ -90,6 +96,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         self.settings = settings
         self.transforms = transforms
         self.image_shape = image_shape
+        self.device = device
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.on_progress = on_progress
@@ -97,6 +104,23 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on images (an array, a tensor or an `ImageSet`) and cluster them; `y` is ignored."""
+        images = self._images(X, reset=True)
+        self.train(images)
+        self._sorter = self._sort(images, self._checkpoint)
+        self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
+        self.training_flops_ = self._training_flops(len(images))
+        self.history_ += self._sorter.history
+        self.labels_, self.confidence_ = self._assign(self._sorter, images)
+        judged = sample_rows(len(images), JUDGED, self.seed_)
+        representation = self.represent(images.take(judged))
+        points = representation.space(self.config_.clustering.space)
+        scores = score_without_truth(points, self.labels_[judged], self.n_clusters_, logits=representation.logits)
+        sizes = np.bincount(self.labels_, minlength=self.n_clusters_).tolist()
+        self.label_free_scores_ = replace(scores, cluster_sizes=sizes)
+        return self
+
+    def train(self, X: Any) -> Self:
+        """The first half of `fit`: the network only. `represent` works then, but there are no clusters yet."""
         images = self._images(X, reset=True)
         self.config_ = self._config(images)
         self.transforms_: TransformSet | None = self._transforms()
@@ -119,6 +143,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         largest = min(max(height, width), self.config_.refinement.max_size) // 4 * 4
         self.refinement_preparation_ = replace(self.preparation_, size=max(self.preparation_.size, largest))
         self.network_ = self._build_network(len(self.transforms_))
+        place(self.network_, choose_device(self.device))
         self.history_ = train(
             self.network_,
             images,
@@ -129,14 +154,6 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             on_progress=self.on_progress,
             checkpoint=self._checkpoint("training"),
         )
-        self._sorter = self._sort(images, self._checkpoint)
-        self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
-        self.training_flops_ = self._training_flops(len(images))
-        self.history_ += self._sorter.history
-        self.labels_, self.confidence_ = self._assign(self._sorter, images)
-        representation = self.represent(images)
-        points = representation.space(self.config_.clustering.space)
-        self.label_free_scores_ = score_without_truth(points, self.labels_, self.n_clusters_, logits=representation.logits)
         return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -157,12 +174,15 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         check_is_fitted(self)
         return self.represent(X).latent
 
+    def transform_batches(self, X: Any) -> Iterator[NDArray[np.float32]]:
+        """The same, a batch of images at a time, for more of them than fit into memory."""
+        check_is_fitted(self)
+        return (batch.latent for batch in self._trained().represent_batches(self._images(X), self._stage))
+
     def represent(self, X: Any) -> Representation:
         """F and Z of each image."""
         check_is_fitted(self, "network_")
-        images = self._images(X)
-        preparation = self.preparation_.for_images(images)
-        return extract(self.network_, images, preparation=preparation, on_batch=self._stage("computing features"))
+        return self._trained().represent(self._images(X), self._stage)
 
     def cluster_anew(self, X: Any) -> NDArray[np.int64]:
         """Clusters fitted on these images alone with the network as it is (the paper's protocol for a test set)."""
@@ -183,66 +203,23 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         self.label_free_scores_ = replace(self.label_free_scores_, cluster_sizes=[sizes[cluster] for cluster in order])
         return self
 
-    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None]) -> "_Sorter":
-        """From the trained network to clusters: k-means or agreement of the views, then reclustering or refinement."""
-        if self.config_.clustering.method == "k-means":
-            points = self.represent(images).space(self.config_.clustering.space)
-            n_init = self.config_.clustering.n_init
-            centres = cluster(points, int(self.n_clusters), n_init=n_init, seed=self.seed_, on_start=self._stage("k-means"))
-            found = _Sorter(len(centres.centres), centres=centres)
-            labels = centres.assign(points).labels
-        else:
-            if self.transforms_ is None:
-                raise ConfigError(f"transforms={self.config_.transforms!r} are not in the model file; clustering needs them.")
-            agreement = agree(
-                self.network_,
-                images,
-                None if self.n_clusters == "auto" else int(self.n_clusters),
-                preparation=self.preparation_.for_images(images),
-                transforms=self.transforms_,
-                config=self.config_,
-                seed=self.seed_,
-                on_batch=self._stage("comparing views"),
-            )
-            labels = agreement.labels
-            n_clusters = int(self.n_clusters) if agreement.is_over else int(labels.max()) + 1
-            found = _Sorter(n_clusters, is_reclustered=agreement.is_over, agreement=agreement)
-        refinement = self.config_.refinement
-        if not refinement.rounds:
-            return found
-        preparation = self._classifier_preparation(found).for_images(images)
-        common: dict[str, Any] = {
-            "n_clusters": found.n_clusters,
-            "preparation": preparation,
-            "config": self.config_,
-            "seed": self.seed_,
-            "on_progress": self.on_progress,
-        }
-        if found.is_reclustered:
-            classifier, history, n_images = recluster(self.network_.encoder, images, labels, **common, checkpoint=checkpoint)
-        else:
-            classifier, history = refine(images, labels, **common, checkpoint=checkpoint("refinement"))
-            n_images = refinement.steps * refinement.batch_size
-        found = replace(found, classifier=classifier, history=history, n_images=n_images)
-        calibrate(classifier, images, preparation=preparation, config=self.config_, seed=self.seed_)
-        return found.reorder(order_by_size(self._assign(found, images).labels, found.n_clusters))
+    def _trained(self) -> TrainedNetwork:
+        return TrainedNetwork(
+            self.network_, self.preparation_, self.refinement_preparation_, self.transforms_, self.config_, self.seed_
+        )
 
-    def _assign(self, sorter: "_Sorter", images: ImageSet) -> Assignment:
-        if sorter.classifier is not None:
-            probable = probabilities(
-                sorter.classifier,
-                images,
-                preparation=self._classifier_preparation(sorter).for_images(images),
-                both_signs=self.config_.refinement_jitter.invert,
-                on_batch=self._stage("assigning"),
-            )
-            return Assignment(probable.argmax(axis=1), probable.max(axis=1))
-        assert sorter.centres is not None
-        return sorter.centres.assign(self.represent(images).space(self.config_.clustering.space))
+    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None]) -> Sorter:
+        return sort_images(
+            self._trained(),
+            images,
+            None if self.n_clusters == "auto" else int(self.n_clusters),
+            checkpoint=checkpoint,
+            on_progress=self.on_progress,
+            stage=self._stage,
+        )
 
-    def _classifier_preparation(self, sorter: "_Sorter") -> Preparation:
-        """Reclustering goes on from the network's encoder, so it sees what the network sees."""
-        return self.preparation_ if sorter.is_reclustered else self.refinement_preparation_
+    def _assign(self, sorter: Sorter, images: ImageSet) -> Assignment:
+        return sorter.assign(self._trained(), images, self._stage)
 
     def save(self, path: Path | str) -> Path:
         """Write the fitted model to a `.safetensors` file (a folder gets a `model.safetensors`); returns the file."""
@@ -269,8 +246,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return file
 
     @classmethod
-    def load(cls, path: Path | str) -> Self:
-        """Read what `save` wrote; the result predicts and transforms, but has no `labels_` or `history_`."""
+    def load(cls, path: Path | str, *, device: str = "auto") -> Self:
+        """Read what `save` wrote, onto a device; the result predicts and transforms, but has no `labels_` or `history_`."""
         file = _model_file(Path(path))
         tensors, values = load_tensors(file, kind="model")
         try:
@@ -279,7 +256,11 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             if not all(type(number) is int and number >= 0 for number in numbers) or n_clusters < 1:
                 raise ValueError("a number in it is not one")
             self = cls(
-                n_clusters, recipe=values["recipe"], image_shape=tuple(shape) if shape else None, random_state=values["seed"]
+                n_clusters,
+                recipe=values["recipe"],
+                image_shape=tuple(shape) if shape else None,
+                device=device,
+                random_state=values["seed"],
             )
             self.config_, self.seed_, self.n_clusters_ = Config.from_dict(values["config"]), values["seed"], n_clusters
             if n_features is not None:
@@ -295,14 +276,14 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                     width = self.config_.network.latent_width
                 if tensors["clusters.centres"].shape != (n_clusters, width):
                     raise ValueError("its centres do not fit its network")
-                self._sorter = _Sorter(n_clusters, centres=Clustering(tensors["clusters.centres"].float().numpy()))
+                self._sorter = Sorter(n_clusters, centres=Clustering(tensors["clusters.centres"].float().numpy()))
             else:
-                sorter = _Sorter(n_clusters, is_reclustered=bool(values["is_reclustered"]))
+                sorter = Sorter(n_clusters, is_reclustered=bool(values["is_reclustered"]))
                 build = partial(
                     build_classifier,
                     self.config_.network if sorter.is_reclustered else self.config_.refinement,
                     channels=self.preparation_.channels,
-                    size=self._classifier_preparation(sorter).size,
+                    size=self._trained().classifier_preparation(sorter.is_reclustered).size,
                     n_clusters=n_clusters,
                     generator=torch.Generator(),
                 )
@@ -311,6 +292,9 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
             raise damaged(file, error) from error
+        for module in (self.network_, self._sorter.classifier):
+            if module is not None:
+                place(module, choose_device(device))
         return self
 
     def _training_flops(self, n_samples: int) -> int:
@@ -318,7 +302,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         shape = {"channels": self.preparation_.channels, "size": self.preparation_.size}
         total = training_flops(self.network_, **shape) * n_samples * n_epochs(self.config_.training, n_samples)
         if self._sorter.classifier is not None:
-            shape["size"] = self._classifier_preparation(self._sorter).size
+            shape["size"] = self._trained().classifier_preparation(self._sorter.is_reclustered).size
             total += training_flops(self._sorter.classifier, **shape) * self._sorter.n_images
         return total
 
@@ -338,7 +322,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """The recipe with all changes, checked against the images and the number of clusters."""
         changes = dict(self.settings or {})
         if self.epochs is not None:
-            changes |= {"training.epochs": self.epochs, "training.min_steps": 0}
+            changes |= {"training.epochs": self.epochs, "training.min_steps": 0, "training.min_images": 0}
         if self.transforms is not None:
             is_name = isinstance(self.transforms, str)
             changes["transforms"] = self.transforms if is_name else f"{OWN} {', '.join(self.transforms)}"
@@ -379,25 +363,6 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             )
             X = _rows_to_images(X, self.image_shape)
         return as_image_set(X.numpy(force=True) if isinstance(X, torch.Tensor) else X)
-
-
-@dataclass(frozen=True)
-class _Sorter:
-    """What assigns images to clusters: centres of k-means, or the refined (or reclustered) classifier."""
-
-    n_clusters: int
-    is_reclustered: bool = False
-    centres: Clustering | None = None
-    classifier: Classifier | None = None
-    agreement: Agreement | None = None
-    history: list[EpochRecord] = field(default_factory=list)
-    n_images: int = 0
-
-    def reorder(self, order: NDArray[np.integer[Any]]) -> "_Sorter":
-        """Number the clusters anew: what was `order[i]` becomes i."""
-        if self.classifier is not None:
-            self.classifier.reorder(order)
-        return self if self.centres is None else replace(self, centres=Clustering(self.centres.centres[order]))
 
 
 def _model_file(path: Path) -> Path:

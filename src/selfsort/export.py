@@ -12,9 +12,8 @@ import numpy as np
 
 from selfsort.edits import State
 from selfsort.errors import EditError, SelfsortError
-from selfsort.files import copy_file, save_bytes, save_text
+from selfsort.files import copy_file, inside, save_bytes, save_text
 from selfsort.gallery import ArrayGallery, FolderGallery, Gallery
-from selfsort.images import inside
 from selfsort.run import Assignments, guard, save_assignments, save_table
 
 FOLDER, OUTLIERS = "export", "outliers"

@@ -4,12 +4,12 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from selfsort.errors import SelfsortError
+from selfsort.errors import DataError, SelfsortError
 
 TEMPORARY = ".selfsort-"
 """How the names of files begin that are still being written; one may be left behind when a process is killed."""
@@ -22,8 +22,14 @@ def save_bytes(path: Path, content: bytes, *, new_folder: bool = True) -> None:
 
     With `new_folder` a missing folder is made, else it is an error: it has vanished.
     """
+    save_pieces(path, [content], new_folder=new_folder)
+
+
+def save_pieces(path: Path, pieces: Iterable[bytes | memoryview], *, new_folder: bool = True) -> None:
+    """The same for content that comes in pieces and need not fit into memory."""
     with _replacing(path, new_folder=new_folder) as temporary, open(temporary, "xb") as file:
-        file.write(content)
+        for piece in pieces:
+            file.write(piece)
         file.flush()
         os.fsync(file.fileno())
 
@@ -88,7 +94,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout as error:
-            raise SelfsortError(f"{folder}: another selfsort is writing to it; wait for it, or choose another --out.") from error
+            raise SelfsortError(f"{folder}: another selfsort is writing to it; wait for it, or choose another folder.") from error
     try:
         _remove_temporary(folder)
         yield
@@ -124,3 +130,10 @@ def _one_line(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SelfsortError(f"cannot write {path}: {error.strerror or error}; free some space or choose another place") from error
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file called `name` below `folder`; a name that leads out of it is refused."""
+    if os.path.isabs(name) or os.pardir in Path(name).parts or "\0" in name:
+        raise DataError(f"{name!r}: leads out of {folder}.")
+    return folder / name

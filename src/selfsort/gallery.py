@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from selfsort.decoding import Fit, fit_square, load_picture, shrink
 from selfsort.errors import DataError
-from selfsort.images import Fit, ImageSet, fit_square, inside, load_images, load_picture, shrink
+from selfsort.files import inside
+from selfsort.images import ImageSet, load_images
 from selfsort.picture import as_picture
 
 SMALL, LARGE, SMOOTH = 128, 1024, 64

@@ -14,7 +14,7 @@ from selfsort.shapes import Logits, NodeGraph, Scalar
 
 
 class GarTerms(NamedTuple):
-    """α, β and ‖B‖² of a batch."""
+    """α, β and ‖B‖² (or ‖Z‖²) of a batch."""
 
     affinity: Scalar
     balance: Scalar
@@ -47,8 +47,10 @@ def balance(N: NodeGraph) -> Scalar:
     return off_diagonal_ratio(v[:, :, None] * v[:, None, :])
 
 
-def gar_terms(logits: Tensor, *, modified: bool = True) -> GarTerms:
+def gar_terms(logits: Tensor, *, modified: bool = True, bound_all: bool = False) -> GarTerms:
     """α, β and ‖B‖² of (batch, parent, duplicate) activities Z, inside each parent or over all nodes.
+
+    With `bound_all` the last is ‖Z‖²: negative activities count, too.
 
     >>> terms = gar_terms(torch.eye(4)[:, None, :])     # each image has a node of its own
     >>> float(terms.affinity), float(terms.balance)
@@ -56,4 +58,4 @@ def gar_terms(logits: Tensor, *, modified: bool = True) -> GarTerms:
     """
     B = logits.relu()
     N = node_graph(B if modified else B.flatten(1)[:, None, :])
-    return GarTerms(affinity(N), balance(N), B.square().sum())
+    return GarTerms(affinity(N), balance(N), (logits if bound_all else B).square().sum())

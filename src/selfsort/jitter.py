@@ -56,7 +56,7 @@ def swap_context(images: Images, share: float, generator: torch.Generator) -> Im
     chance, width, upright = torch.rand(3, n_samples, 1, generator=generator)
     strip = torch.minimum(place, 1 - place) < width * STRIP * (chance < share)
     mask = torch.where(upright[:, :, None] < 0.5, strip[:, None, :], strip[:, :, None])[:, None]
-    return torch.where(mask.to(images.device), images[torch.randperm(n_samples, generator=generator)], images)
+    return torch.where(mask.to(images.device), images[torch.randperm(n_samples, generator=generator).to(images.device)], images)
 
 
 def _rectangles(images: Images, share: float, generator: torch.Generator) -> Tensor:

@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from selfsort.checkpoint import load_checkpoint, save_checkpoint
 from selfsort.container import damaged
+from selfsort.encoder import device_of
 from selfsort.errors import ConfigError, TrainingError, TrainingStopped
 from selfsort.files import make_folder
 
@@ -92,7 +93,7 @@ def training_flops(module: nn.Module, *, channels: int, size: int) -> int:
     """Floating-point operations to train on one image: three times those of the forward pass (6 per multiply-add)."""
     was_training = module.training
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        module.eval()(torch.zeros(1, channels, size, size))
+        module.eval()(torch.zeros(1, channels, size, size, device=device_of(module)))
     module.train(was_training)
     return 3 * int(counter.get_total_flops())
 
@@ -135,7 +136,7 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
             task.optimizer.zero_grad()
             loss, *_ = terms.values()
             loss.backward()  # type: ignore[no-untyped-call]
-            values = torch.stack([term.detach() for term in terms.values()]).double()
+            values = torch.stack([term.detach() for term in terms.values()]).cpu().double()
             if not math.isfinite(values[0].item()):
                 raise TrainingError(f"{task.stage}: the loss is {values[0].item()} in epoch {epoch + 1}; {REMEDY}")
             task.optimizer.step()

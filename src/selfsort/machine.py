@@ -1,10 +1,14 @@
-"""Sets the process up for training: threads for the CPUs it may use, memory that is kept from step to step."""
+"""Sets the process up for training: device, precision, threads for the CPUs it may use, memory that is kept."""
 
 import ctypes
 import os
 import sys
+from contextlib import AbstractContextManager
 
+import joblib
 import torch
+
+from selfsort.errors import ConfigError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Names of glibc's `mallopt`."""
@@ -13,16 +17,39 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 def prepare_process(threads: int | None = None) -> int:
     """Use so many threads and keep freed memory; returns the threads.
 
-    The default is OMP_NUM_THREADS if it is set, else the CPUs that this process may run on.
+    The default is OMP_NUM_THREADS if it is set, else the physical cores that this process may use: not more than its CPU
+    affinity and the quota of its container allow.
     """
     if threads is None and not os.environ.get("OMP_NUM_THREADS"):  # which torch has obeyed already
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = joblib.cpu_count(only_physical_cores=True)
     if threads is not None:
         torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     if sys.platform == "linux":
         _keep_memory()
     return torch.get_num_threads()
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called `name`; `auto`: a GPU if torch sees one, else the CPU.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        return torch.zeros(0, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(f"device={name!r} cannot be used here ({str(error).splitlines()[0]}); use auto or cpu.") from error
+
+
+def mixed_precision(device: torch.device) -> AbstractContextManager[None]:
+    """Within, layers compute in bfloat16 on GPUs that have it; on a CPU nothing changes."""
+    has_bfloat16 = (device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)) or (
+        device.type == "mps" and torch.backends.mps.is_macos_or_newer(14, 0)
+    )
+    return torch.autocast(device.type if has_bfloat16 else "cpu", dtype=torch.bfloat16, enabled=has_bfloat16)
 
 
 def _keep_memory() -> None:

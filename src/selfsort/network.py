@@ -38,7 +38,7 @@ class AcolHead(nn.Module):
     def forward(self, latent: Tensor) -> Tensor:
         """Activities of all nodes."""
         logits: Tensor = self.linear(latent)
-        return logits.view(-1, *self.nodes)
+        return logits.view(-1, *self.nodes).float()  # mixed precision ends here
 
 
 class AcolNetwork(nn.Module):

@@ -47,10 +47,13 @@ class Preparation:
         is_usual = self.low == images.low == 0 and self.high in USUAL_TOPS and images.high in USUAL_TOPS
         return replace(self, high=images.high) if is_usual else self
 
-    def __call__(self, pixels: NDArray[Any]) -> Images:
-        """(batch, channel, height, width) numbers to (batch, `channels`, `size`, `size`) floats."""
-        copied = np.array(pixels, dtype=None if pixels.dtype == np.uint8 else np.float32, order="C")  # may be a read-only map
-        images = torch.from_numpy(copied).float()
+    def __call__(self, pixels: NDArray[Any], device: torch.device | str = "cpu") -> Images:
+        """(batch, channel, height, width) numbers to (batch, `channels`, `size`, `size`) floats on a device.
+
+        Bytes travel there as bytes.
+        """
+        dtype = None if pixels.dtype == np.uint8 else np.float32
+        images = torch.from_numpy(np.require(pixels, dtype, requirements=["C", "W"])).to(device).float()
         images = (images - self.low) / max(self.high - self.low, 1e-12)
         images = _square(self._match_channels(images))
         cut = round(self.border * images.shape[2])
@@ -79,9 +82,7 @@ def empty_border(images: ImageSet) -> float:
     0.16666666666666666
     """
     rows = np.random.default_rng(0).permutation(len(images))[:BORDER_SAMPLE]
-    pixels = Preparation(images.pixels.shape[1], max(images.pixels.shape[2:]), images.low, images.high, "unit")(
-        images.pixels[rows]
-    )
+    pixels = Preparation(images.pixels.shape[1], max(images.pixels.shape[2:]), images.low, images.high, "unit")(images.read(rows))
     variance = pixels.var(dim=0, correction=0).mean(dim=0)
     side, border = len(variance), 0
     while border < side // 4:

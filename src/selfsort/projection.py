@@ -35,11 +35,6 @@ class Projection(NamedTuple):
     points: NDArray[np.float32]
 
 
-def sample_rows(n_samples: int, n_points: int, seed: int) -> NDArray[np.int64]:
-    """At most `n_points` rows, drawn by `seed`, ascending."""
-    return np.sort(np.random.default_rng(seed).permutation(n_samples)[: min(n_points, MAX_POINTS)]).astype(np.int64)
-
-
 def project(latent: NDArray[np.float32], *, seed: int, on_step: Callable[[int, int], None] | None = None) -> NDArray[np.float32]:
     """Points (images × 2) of t-SNE (perplexity 30, 350 steps) after PCA to 50 components; the same seed gives the same map."""
     components = _principal_components(latent, seed)

@@ -52,8 +52,12 @@ def pseudo_batches(
     seed: int,
     epoch: int,
     start: int = 0,
+    device: torch.device | str = "cpu",
 ) -> Iterator[PseudoBatch]:
-    """One epoch: every image once, in random order, jittered, under one random transformation; from batch `start` on."""
+    """One epoch: every image once, in random order, jittered, under one random transformation; from batch `start` on.
+
+    All draws are made on the CPU, so they are the same for every `device` that the batches are made on.
+    """
     generator = derive_generator("order", seed, epoch)
     order = torch.randperm(len(images), generator=generator)
     parents = torch.randint(len(transforms), (len(images),), generator=generator)
@@ -61,6 +65,6 @@ def pseudo_batches(
     for step, (rows, batch_parents) in enumerate(zip(order.tensor_split(count), parents.tensor_split(count), strict=True)):
         if step >= start:
             generator = derive_generator("jitter", seed, epoch, step)
-            prepared = jitter(preparation(images.pixels[rows.numpy()]), jitter_config, generator)
+            prepared = jitter(preparation(images.read(rows.numpy()), device), jitter_config, generator)
             transformed = transforms.apply(prepared, batch_parents)
-            yield PseudoBatch(swap_context(transformed, jitter_config.context, generator), batch_parents)
+            yield PseudoBatch(swap_context(transformed, jitter_config.context, generator), batch_parents.to(device))

@@ -22,10 +22,12 @@ RECIPES: dict[str, Config] = {
     "standard": Config(
         images=ImagesConfig(size=16, crop=True, grey=True, normalise="image"),
         jitter=JitterConfig(shift=0.0625, rotation=0.15, scale=0.1),
-        network=NetworkConfig(width=16, n_duplicates=10, batch_norm=True),
+        network=NetworkConfig(width=16, n_duplicates=10, batch_norm=True, dropout_1=0.0, dropout_2=0.0),
         objective=ObjectiveConfig(affinity_weight=0.3),
-        training=TrainingConfig(epochs=1, min_steps=1000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"),
-        clustering=ClusteringConfig(method="agreement"),
+        training=TrainingConfig(
+            epochs=1, min_steps=1000, min_images=200_000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"
+        ),
+        clustering=ClusteringConfig(method="agreement", max_samples=20_000),
         recluster=ReclusterConfig(factor=2),
         refinement=RefinementConfig(rounds=2, max_size=24, steps=1000, batch_size=200),
         refinement_jitter=JitterConfig(shift=0.08, rotation=0.2, scale=0.1, aspect=0.05, shear=0.15, elastic=0.04),
@@ -37,8 +39,6 @@ PHOTOGRAPHS: dict[str, dict[str, Any]] = {
     "standard": {
         "jitter.invert": True,
         "jitter.context": 0.7,
-        "network.dropout_1": 0.0,
-        "network.dropout_2": 0.0,
         "training.epochs": 16,
         "refinement_jitter.shift": 1.5 / 16,
         "refinement_jitter.rotation": 0.25,

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from selfsort.clustering import cluster
 from selfsort.config import ClusteringConfig, Config, JitterConfig, ReclusterConfig
+from selfsort.encoder import device_of, place
 from selfsort.graph import embedding, neighbour_graph, spectrum
 from selfsort.images import ImageSet
 from selfsort.jitter import jitter, swap_context
@@ -71,7 +72,7 @@ def recluster(
     checkpoint: Callable[[str], Path | None] = lambda stage: None,
 ) -> Reclustered:
     """A classifier with `n_clusters` outputs from labels (-1: none) that are more, and the encoder that found them."""
-    settings, weak = config.recluster, replace(config.jitter, context=0.0)
+    settings, weak, device = config.recluster, replace(config.jitter, context=0.0), device_of(encoder)
     chosen = np.flatnonzero(labels >= 0)
     sample, labels = images.take(chosen), labels[chosen]
     n_over = int(labels.max()) + 1
@@ -87,6 +88,8 @@ def recluster(
         stage, is_last = f"{STAGE}-{step}", step == LAST_STEP
         shares, batch_size = (FREE_SHARES, settings.final_batch_size) if is_last else (HELD_SHARES, settings.batch_size)
         student = _student(start, labels, n_clusters, preparation=preparation, config=config, key=(seed, KEY + step))
+        place(student.classifier, device)
+        place(student.average, device)
         belief = student.get_buffer("belief")
 
         def select(epoch: int, is_new: bool) -> Tensor:
@@ -161,10 +164,12 @@ def _look(
     latents, probable = [], []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):
-            jittered = jitter(preparation(images.pixels[start : start + BATCH]), config, generator)
+            prepared = preparation(images.read(slice(start, start + BATCH)), device_of(classifier))
+            jittered = jitter(prepared, config, generator)
             seen = swap_context(jittered, config.context, generator)
-            latents.append(classifier.encoder(seen.contiguous(memory_format=torch.channels_last)))
-            probable.append(classifier.head(latents[-1]).softmax(dim=1))
+            latent = classifier.encoder(seen.contiguous(memory_format=torch.channels_last))
+            latents.append(latent.cpu())
+            probable.append(classifier.head(latent).softmax(dim=1).cpu())
     return Look(torch.cat(latents).numpy(), torch.cat(probable).numpy())
 
 

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfsort.config import Config, NetworkConfig, RefinementConfig
-from selfsort.encoder import Dropout, build_encoder, initialise
+from selfsort.encoder import Dropout, build_encoder, device_of, initialise, place
 from selfsort.images import ImageSet
 from selfsort.jitter import jitter, swap_context
 from selfsort.loop import EpochRecord, Hook, Task, one_cycle, run_loop
+from selfsort.machine import mixed_precision
 from selfsort.preparation import Preparation
 from selfsort.pseudo import derive_generator
 from selfsort.shapes import Images
@@ -51,7 +52,7 @@ class Classifier(nn.Module):
         """Logits, (batch, cluster)."""
         latent = self.encoder(images.contiguous(memory_format=torch.channels_last))
         logits: Tensor = self.head(self.dropout(latent))
-        return logits
+        return logits.float()  # mixed precision ends here
 
     def reorder(self, order: NDArray[np.integer[Any]]) -> None:
         """Number the clusters anew: what was `order[i]` becomes i."""
@@ -77,7 +78,10 @@ def _network(config: RefinementConfig) -> NetworkConfig:
 
 
 class Student(nn.Module):
-    """All that refinement changes: the classifier, its running average (the teacher) and the labels of this round."""
+    """All that refinement changes: the classifier, its running average (the teacher) and the labels of this round.
+
+    The labels stay on the CPU, wherever the two networks are.
+    """
 
     def __init__(self, classifier: Classifier, average: Classifier, labels: Tensor) -> None:
         super().__init__()
@@ -107,6 +111,7 @@ def refine(
     preparation: Preparation,
     config: Config,
     seed: int,
+    device: torch.device | str = "cpu",
     on_progress: Hook | None = None,
     checkpoint: Path | None = None,
 ) -> tuple[Classifier, list[EpochRecord]]:
@@ -115,6 +120,8 @@ def refine(
     generator = derive_generator("classifier", seed)
     shape = {"channels": preparation.channels, "size": preparation.size, "n_clusters": n_clusters}
     classifier, average = (build_classifier(settings, **shape, generator=generator) for _ in range(2))
+    place(classifier, device)
+    place(average, device)
     student = Student(classifier, average, torch.tensor(labels))  # a copy of the labels: each round writes its own
 
     def select(epoch: int, is_new: bool) -> Tensor:
@@ -166,15 +173,17 @@ def student_task(
         for step in range(start, n_steps):
             chosen = rows[order[step * batch_size : (step + 1) * batch_size]]
             draw = derive_generator("lesson jitter", *key, epoch, step)
-            jittered = jitter(preparation(images.pixels[chosen.numpy()]), config.refinement_jitter, draw)
-            yield LabelledBatch(swap_context(jittered, config.refinement_jitter.context, draw), student.labels[chosen])
+            jittered = jitter(preparation(images.read(chosen.numpy()), device), config.refinement_jitter, draw)
+            seen = swap_context(jittered, config.refinement_jitter.context, draw)
+            yield LabelledBatch(seen, student.labels[chosen].to(device))
 
     def loss(batch: LabelledBatch) -> dict[str, Tensor]:
-        logits = student.classifier(batch.images)
+        with mixed_precision(device):
+            logits = student.classifier(batch.images)
         value = functional.cross_entropy(logits, batch.targets, label_smoothing=config.refinement.label_smoothing)
         return {"loss": value, "agreement": (logits.detach().argmax(dim=1) == batch.targets).float().mean()}
 
-    n_clusters = student.classifier.head.out_features
+    n_clusters, device = student.classifier.head.out_features, device_of(student.classifier)
     return Task(
         stage=stage,
         module=student,
@@ -185,7 +194,13 @@ def student_task(
         batches=batches,
         loss=loss,
         learning_rate=partial(one_cycle, learning_rate),
-        job={"config": config.to_dict(), "seed": key[0], "images": [len(images), images.fingerprint()], "n_clusters": n_clusters},
+        job={
+            "config": config.to_dict(),
+            "seed": key[0],
+            "device": device.type,
+            "images": [len(images), images.fingerprint()],
+            "n_clusters": n_clusters,
+        },
         after_step=student.follow,
     )
 
@@ -200,11 +215,11 @@ def calibrate(classifier: Classifier, images: ImageSet, *, preparation: Preparat
     logits, kept = [], []
     with torch.inference_mode():
         for start in range(0, len(sample), BATCH):
-            prepared = preparation(sample.pixels[start : start + BATCH])
+            prepared = preparation(sample.read(slice(start, start + BATCH)), device_of(classifier))
             plain = _logits(classifier.eval(), prepared, both_signs=config.refinement_jitter.invert)
             moved = classifier(jitter(prepared, config.refinement_jitter, generator))
-            logits.append(plain)
-            kept.append(plain.argmax(dim=1) == moved.argmax(dim=1))
+            logits.append(plain.cpu())
+            kept.append((plain.argmax(dim=1) == moved.argmax(dim=1)).cpu())
     all_logits, target = torch.cat(logits), float(torch.cat(kept).float().mean())
     low, high = 0.05, 20.0
     for _ in range(40):  # the mean confidence falls as the temperature rises
@@ -235,8 +250,8 @@ def probabilities(
     pieces = []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):
-            logits = _logits(classifier, preparation(images.pixels[start : start + BATCH]), both_signs=both_signs)
-            pieces.append(logits.softmax(dim=1).numpy())
+            prepared = preparation(images.read(slice(start, start + BATCH)), device_of(classifier))
+            pieces.append(_logits(classifier, prepared, both_signs=both_signs).softmax(dim=1).cpu().numpy())
             if on_batch:
                 on_batch(min(start + BATCH, len(images)), len(images))
     return np.concatenate(pieces)

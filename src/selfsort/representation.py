@@ -1,4 +1,4 @@
-"""A trained network and images to F and Z of the untransformed images."""
+"""A trained network and images to F and Z, batch by batch or whole."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from selfsort.config import JitterConfig
+from selfsort.encoder import device_of
 from selfsort.images import ImageSet
 from selfsort.jitter import jitter
 from selfsort.network import AcolNetwork
@@ -36,6 +37,23 @@ class Representation(NamedTuple):
         return softmax
 
 
+def extract_batches(
+    network: AcolNetwork,
+    images: ImageSet,
+    *,
+    preparation: Preparation,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> Iterator[Representation]:
+    """F and Z of every image as it is (the first transformation), a batch at a time; `on_batch(done, total)` tells progress."""
+    network.eval()
+    for rows in _batches(images):
+        with torch.inference_mode():  # not around the loop: it would hold for whoever asks for the batches, too
+            activations = network(preparation(images.read(rows), device_of(network)))
+        if on_batch:
+            on_batch(rows.stop, len(images))
+        yield Representation(activations.latent.cpu().numpy(), activations.logits.cpu().numpy())
+
+
 def extract(
     network: AcolNetwork,
     images: ImageSet,
@@ -43,17 +61,12 @@ def extract(
     preparation: Preparation,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> Representation:
-    """F and Z of every image as it is (the first transformation); `on_batch(done, total)` tells progress."""
-    network.eval()
+    """F and Z of every image, whole: 2048 numbers for each take 8 GB for a million images; `extract_batches` takes none."""
     latent = np.empty((len(images), network.head.linear.in_features), dtype=np.float32)
     logits = np.empty((len(images), *network.head.nodes), dtype=np.float32)
-    with torch.inference_mode():
-        for start in range(0, len(images), BATCH):
-            rows = slice(start, start + BATCH)
-            activations = network(preparation(images.pixels[rows]))
-            latent[rows], logits[rows] = activations.latent.numpy(), activations.logits.numpy()
-            if on_batch:
-                on_batch(min(start + BATCH, len(images)), len(images))
+    batches = extract_batches(network, images, preparation=preparation, on_batch=on_batch)
+    for rows, batch in zip(_batches(images), batches, strict=True):
+        latent[rows], logits[rows] = batch
     return Representation(latent, logits)
 
 
@@ -73,10 +86,13 @@ def extract_views(
         latent = np.empty((len(images), network.head.linear.in_features), dtype=np.float32)
         generator = derive_generator("view", seed, view)
         with torch.inference_mode():
-            for start in range(0, len(images), BATCH):
-                rows = slice(start, start + BATCH)
-                jittered = jitter(preparation(images.pixels[rows]), jitter_config, generator)
-                latent[rows] = network.encode(transform.apply(jittered)).numpy()
+            for rows in _batches(images):
+                jittered = jitter(preparation(images.read(rows), device_of(network)), jitter_config, generator)
+                latent[rows] = network.encode(transform.apply(jittered)).cpu().numpy()
                 if on_batch:
-                    on_batch(view * len(images) + min(start + BATCH, len(images)), len(transforms) * len(images))
+                    on_batch(view * len(images) + rows.stop, len(transforms) * len(images))
         yield latent
+
+
+def _batches(images: ImageSet) -> Iterator[slice]:
+    return (slice(start, min(start + BATCH, len(images))) for start in range(0, len(images), BATCH))

@@ -42,10 +42,10 @@ class TransformSet:
         return self.transforms[parent]
 
     def apply(self, images: Images, parents: Parents) -> Images:
-        """Transform each image as its parent says, one call per transformation."""
+        """Transform each image as its parent says, one call per transformation; parents on the CPU, images anywhere."""
         transformed = torch.empty_like(images)
         for parent, transform in enumerate(self.transforms):
-            rows = (parents == parent).nonzero()[:, 0]
+            rows = (parents == parent).nonzero()[:, 0].to(images.device)
             if len(rows):
                 transformed[rows] = transform.apply(images[rows])
         return transformed

@@ -1,6 +1,6 @@
 """What several commands share: the options of a source of images, and reading it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that reads images."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-        click.option("--threads", type=click.IntRange(1), help="CPU threads.  [default: the CPUs this process may use]"),
+        click.option("--threads", type=click.IntRange(1), help="CPU threads.  [default: the cores this process may use]"),
+        click.option("--device", default="auto", show_default=True, help="Where to compute: auto, cpu, cuda, mps."),
         click.option("--skip-broken", is_flag=True, help="Leave out image files that cannot be read, and list them."),
         click.option("--folder-truth", is_flag=True, help="Take the names of sub-folders as truth (used to print scores only)."),
         click.option(
@@ -27,6 +28,19 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
+    """What `--set NAME=VALUE` asks for."""
+    from selfsort.config import parse_value
+
+    settings = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {change!r} should look like training.batch_size=200.")
+        settings[name.strip()] = parse_value(value.strip())
+    return settings
 
 
 def load_source_images(source: str, options: dict[str, Any], size: int | None) -> "ImageSet":
@@ -74,7 +88,7 @@ def tell_of_edits(folder: Path) -> None:
 def load_model_and_images(run: Path, source: str, options: dict[str, Any]) -> tuple[Any, "ImageSet"]:
     from selfsort.estimator import SelfSort
 
-    sorter = SelfSort.load(run)
+    sorter = SelfSort.load(run, device=options["device"])
     return sorter, load_source_images(source, options, sorter.refinement_preparation_.size)
 
 

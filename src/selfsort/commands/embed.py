@@ -1,13 +1,19 @@
 """`selfsort embed`: images to their latent representation."""
 
+import io
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from selfsort.commands.common import base_name, load_model_and_images, new_file, source_options
 from selfsort.console import progress_bars
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @click.command()
@@ -17,11 +23,7 @@ from selfsort.console import progress_bars
 @source_options
 def embed(run: Path, source: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Write the latent representation F of the images in SOURCE as an .npy file."""
-    import io
-
-    import numpy as np
-
-    from selfsort.files import save_bytes
+    from selfsort.files import save_pieces
     from selfsort.machine import prepare_process
 
     out = out or new_file(f"{base_name(source)}-embedding.npy")
@@ -29,11 +31,19 @@ def embed(run: Path, source: str, out: Path | None, as_json: bool, **options: An
     sorter, images = load_model_and_images(run, source, options)
     with progress_bars() as bars:
         sorter.on_stage = bars.stage
-        latent = sorter.transform(images)
-    buffer = io.BytesIO()
-    np.save(buffer, latent)
-    save_bytes(out, buffer.getvalue())
-    shape = list(latent.shape)
+        shape = [len(images), sorter.config_.network.latent_width]
+        save_pieces(out, _npy_pieces(shape, sorter.transform_batches(images)))
     click.echo(
         json.dumps({"shape": shape, "written": [str(out)]}) if as_json else f"{shape[0]:,} × {shape[1]} numbers\nwrote {out}"
     )
+
+
+def _npy_pieces(shape: list[int], batches: "Iterable[NDArray[np.float32]]") -> Iterator[bytes | memoryview]:
+    """An .npy file, written as its numbers come."""
+    import numpy as np
+
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": tuple(shape)})
+    yield header.getvalue()
+    for batch in batches:
+        yield np.ascontiguousarray(batch, dtype="<f4").data.cast("B")

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from selfsort.commands.alignment import alignment_of, load_reference
-from selfsort.commands.common import assignments_of, load_source_images, source_options
+from selfsort.commands.common import assignments_of, load_source_images, parse_changes, source_options
 from selfsort.commands.report import REPORT, write_report
 from selfsort.commands.state import CHECKPOINT, JOB, has_checkpoint, load_job, refuse_used_folder, remove_state, seconds_before
 from selfsort.console import print_scores, progress_bars, say, stop_signal
@@ -89,9 +89,9 @@ def fit(
 def _start(out: Path, job: dict[str, Any], as_json: bool, *, is_new: bool) -> None:
     """Check and read everything that is given, then fit; what cannot be resumed leaves nothing behind."""
     from selfsort.files import save_json
-    from selfsort.machine import prepare_process
+    from selfsort.machine import choose_device, prepare_process
 
-    threads = prepare_process(job["threads"])
+    threads, device = prepare_process(job["threads"]), choose_device(job["device"])
     settings = _settings(job)
     config = _check_config(job, settings)
     size = config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)
@@ -102,7 +102,9 @@ def _start(out: Path, job: dict[str, Any], as_json: bool, *, is_new: bool) -> No
         remove_state(out)
     save_json(out / JOB, job)
     try:
-        _fit(images, test, reference, config, settings, job, out, threads, as_json)
+        shape = "×".join(map(str, images.pixels.shape[1:]))
+        say(f"{images.source}: {len(images):,} images of {shape}, {device}, {threads} threads")
+        _fit(images, test, reference, config, settings, job, out, as_json)
     except SelfsortError as error:
         if not has_checkpoint(out):  # nothing to resume
             remove_state(out)
@@ -120,7 +122,6 @@ def _fit(
     settings: dict[str, Any],
     job: dict[str, Any],
     out: Path,
-    threads: int,
     as_json: bool,
 ) -> None:
     from dataclasses import asdict
@@ -142,10 +143,10 @@ def _fit(
         epochs=job["epochs"],
         settings=settings,
         transforms=job["transforms"],
+        device=job["device"],
         random_state=job["seed"],
         checkpoint=out / CHECKPOINT,
     )
-    say(f"{images.source}: {len(images):,} images of {'×'.join(map(str, images.pixels.shape[1:]))}, {threads} threads")
     watch = Watch(config, say)
     try:
         with progress_bars() as bars, stop_signal() as stopped:
@@ -233,14 +234,9 @@ def _cluster_number(text: str) -> int | str:
 
 def _settings(job: dict[str, Any]) -> dict[str, Any]:
     """All changes to the recipe: the TOML file, then --set, then --size."""
-    from selfsort.config import load_toml, parse_value
+    from selfsort.config import load_toml
 
-    settings = load_toml(Path(job["config_file"])) if job["config_file"] else {}
-    for change in job["changes"]:
-        name, equals, value = change.partition("=")
-        if not equals:
-            raise click.UsageError(f"--set {change!r} should look like training.batch_size=200.")
-        settings[name.strip()] = parse_value(value.strip())
+    settings = (load_toml(Path(job["config_file"])) if job["config_file"] else {}) | parse_changes(job["changes"])
     return settings | ({"images.size": job["size"]} if job["size"] else {})
 
 

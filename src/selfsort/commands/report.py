@@ -28,7 +28,7 @@ StageHook = Callable[[str, int, int], None]
 )
 @click.option("--no-map", is_flag=True, help="Leave the map out.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: DIR/report.html]")
-@click.option("--threads", type=click.IntRange(1), help="CPU threads.  [default: the CPUs this process may use]")
+@click.option("--threads", type=click.IntRange(1), help="CPU threads.  [default: the cores this process may use]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def report(run_folder: Path, points: int | None, no_map: bool, out: Path | None, threads: int | None, as_json: bool) -> None:
     """Write one self-contained HTML page about the run in DIR: its clusters, a map, training, warnings.
@@ -84,7 +84,8 @@ def write_report(
 ) -> list[str]:
     """Write the page, and the map if it is not there yet; `represent` answers F of some images. Returns the files written."""
     from selfsort.files import save_text
-    from selfsort.projection import DEFAULT_POINTS, Projection, load_projection, project, sample_rows, save_projection
+    from selfsort.images import sample_rows
+    from selfsort.projection import DEFAULT_POINTS, Projection, load_projection, project, save_projection
     from selfsort.report import render_report
 
     written: list[str] = []
