@@ -14,7 +14,7 @@ from selfsort.images import ImageSet
 from selfsort.loop import EpochRecord, Hook, training_flops
 from selfsort.preparation import Preparation
 from selfsort.recipes import get_recipe
-from selfsort.refinement import Classifier, LabelledBatch, build_classifier, calibrate, mix, probabilities, refine
+from selfsort.refinement import Classifier, build_classifier, calibrate, probabilities, refine
 
 CONFIG = get_recipe("standard").replace({"refinement.steps": 60, "refinement.width": 8, "refinement.latent_width": 64})
 TINY: dict[str, Any] = {
@@ -195,15 +195,3 @@ def test_learning_pays() -> None:
     images = load_dataset("digits")
     assert images.truth is not None
     assert score(images.truth, SelfSort(10).fit(images).labels_).accuracy > 0.85
-
-
-def test_mixing_blends_images_and_targets_by_the_same_share(generator: torch.Generator) -> None:
-    targets = torch.nn.functional.one_hot(torch.arange(64), 64).float()
-    batch = LabelledBatch(targets[:, None, None].expand(64, 3, 2, 64), targets)  # every row of an image is its target
-    mixed = mix(batch, 0.4, generator)
-    torch.testing.assert_close(mixed.images, mixed.targets[:, None, None].expand(64, 3, 2, 64))
-    torch.testing.assert_close(mixed.targets.sum(dim=1), torch.ones(64))
-    own = mixed.targets.diagonal()
-    assert own.min() >= 0.6
-    assert own.min() < 0.65
-    assert mix(batch, 0.0, generator) is batch

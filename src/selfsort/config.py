@@ -162,7 +162,6 @@ class ReclusterConfig(Part):
     batch_size: int = setting(128, "images per step while clusters are learned", low=2, high=1_000_000)
     final_batch_size: int = setting(256, "images per step of the last learning, from all images", low=2, high=1_000_000)
     learning_rate: float = setting(1e-3, "highest step size of the one-cycle schedule", low=0, high=10)
-    mixup: float = setting(0.2, "mix another image, and its label, into each by up to this share", low=0, high=0.5)
     n_views: int = setting(6, "jittered views of each image by which clusters are judged", low=2, high=1000)
     share: float = setting(0.8, "share of each cluster that is kept, the most confident", low=0.01, high=1)
     junk: float = setting(0.85, "share of the median confidence below which a whole cluster is left out", low=0, high=1)

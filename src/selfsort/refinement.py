@@ -33,26 +33,10 @@ AVERAGING = 0.99
 
 
 class LabelledBatch(NamedTuple):
-    """Jittered images and how much of each cluster they are to be told as, (batch, cluster)."""
+    """Jittered images and the clusters they are to be told as."""
 
     images: Tensor
     targets: Tensor
-
-
-def mix(batch: LabelledBatch, share: float, generator: torch.Generator) -> LabelledBatch:
-    """Into each image another one of the batch is mixed, by up to this share, and into its target that one's.
-
-    What lies between two clusters is then learned as that, and a wrong label here and there does less harm.
-    """
-    if not share:
-        return batch
-    n_samples, device = len(batch.images), batch.images.device
-    others = torch.randperm(n_samples, generator=generator).to(device)
-    shares = (torch.rand(n_samples, generator=generator) * share).to(device)
-    return LabelledBatch(
-        batch.images.lerp(batch.images[others], shares[:, None, None, None]),
-        batch.targets.lerp(batch.targets[others], shares[:, None]),
-    )
 
 
 class Classifier(nn.Module):
@@ -176,7 +160,6 @@ def student_task(
     preparation: Preparation,
     config: Config,
     key: tuple[int, ...],
-    mixup: float = 0.0,
 ) -> Task:
     """Learn the student's labels of the rows that `select(epoch, is_new)` names, under `refinement_jitter`.
 
@@ -192,14 +175,13 @@ def student_task(
             draw = derive_generator("lesson jitter", *key, epoch, step)
             jittered = jitter(preparation(images.read(chosen.numpy()), device), config.refinement_jitter, draw)
             seen = swap_context(jittered, config.refinement_jitter.context, draw)
-            targets = functional.one_hot(student.labels[chosen].to(device), n_clusters).float()
-            yield mix(LabelledBatch(seen, targets), mixup, draw)
+            yield LabelledBatch(seen, student.labels[chosen].to(device))
 
     def loss(batch: LabelledBatch) -> dict[str, Tensor]:
         with mixed_precision(device):
             logits = student.classifier(batch.images)
         value = functional.cross_entropy(logits, batch.targets, label_smoothing=config.refinement.label_smoothing)
-        return {"loss": value, "agreement": (logits.detach().argmax(dim=1) == batch.targets.argmax(dim=1)).float().mean()}
+        return {"loss": value, "agreement": (logits.detach().argmax(dim=1) == batch.targets).float().mean()}
 
     n_clusters, device = student.classifier.head.out_features, device_of(student.classifier)
     return Task(
