@@ -396,7 +396,11 @@ def test_a_missing_test_split_does_not_stop_the_training_split(tmp_path: Path) -
     assert list(json.loads(result.stdout)["scores"]) == ["mnist:train, clusters fitted on these images"]
 
 
-@pytest.mark.parametrize("allocate", [np.empty, torch.empty])
+def full_gpu(size: int) -> object:
+    raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes.")
+
+
+@pytest.mark.parametrize("allocate", [np.empty, torch.empty, full_gpu])
 def test_too_little_memory_is_one_line(allocate: Callable[[int], object]) -> None:
     with pytest.raises(click.ClickException, match="not enough memory"), _one_line_errors():
         allocate(2**59)

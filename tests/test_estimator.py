@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import SMALL
@@ -112,6 +113,14 @@ def test_what_cannot_be_done_is_said(digits: np.ndarray) -> None:
         small(settings={"network.depth": 3}).fit(digits)
     with pytest.raises(DataError, match="image_shape"):
         small(image_shape=(3, 3)).fit(digits.reshape(-1, 64))
+
+
+def test_a_network_alone_does_not_predict(digits: np.ndarray, tmp_path: Path) -> None:
+    sorter = small().fit(digits[:200]).train(digits[:200])  # the clusters of the first are not those of the second network
+    assert len(sorter.represent(digits[:5]).latent) == 5
+    for use in (sorter.predict, sorter.transform, sorter.score_samples, lambda images: sorter.save(tmp_path)):
+        with pytest.raises(NotFittedError):
+            use(digits[:5])
 
 
 def test_bytes_and_floats_of_the_same_images_get_the_same_cluster(digits: np.ndarray, fitted: SelfSort) -> None:

@@ -379,6 +379,17 @@ def test_npy_is_mapped_and_not_read(tmp_path: Path) -> None:
     assert limited(tmp_path, f"assert len(load_images(Path('a.npy'))) == 20_000; {little}", extra=21 * GIB) == ""
 
 
+def test_what_a_caller_wrote_into_a_map_is_kept(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 64, 64), dtype=np.uint8))
+    written = np.load(tmp_path / "a.npy", mmap_mode="c")  # changes are in memory only
+    written[:] = 7
+    view = written[:]
+    view.flags.writeable = False
+    images = as_image_set(view)
+    assert [int(images.read(slice(0, 3)).min()) for _ in range(2)] == [7, 7]
+    assert written.min() == 7
+
+
 @pytest.mark.parametrize(
     "content",
     [

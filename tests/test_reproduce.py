@@ -1,6 +1,7 @@
 """The paper's experiments: each runs, trainings are shared and resumed, results and page say the same."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 
 from selfsort.cli import main
 from selfsort.commands import reproduce as command
+from selfsort.commands.common import parse_changes
 from selfsort.container import load_container
 from selfsort.datasets import load_dataset
 from selfsort.errors import ModelFileError, SelfsortError
-from selfsort.reproduce import EXPERIMENTS
+from selfsort.files import locked
+from selfsort.reproduce import EXPERIMENTS, clusters_k
 from selfsort.reproduce import result as record
 from selfsort.reproduce.page import get_experiment, render_page
 from selfsort.reproduce.paper import ACCURACY
@@ -92,7 +95,7 @@ def test_the_list_and_bad_arguments_take_one_line(tmp_path: Path) -> None:
     assert [line.split()[0] for line in listed.output.splitlines()] == list(EXPERIMENTS)
     assert "NAME tables should be one of: table, training-tsne" in fail("tables", work=tmp_path)
     assert "NAME is missing; it should be one of: table" in fail(work=tmp_path)
-    for seeds in ("0,x", "1,1", "-1", ""):
+    for seeds in ("0,x", "1,1", "0,00", "-1", "", "2147483648", "9" * 5000):
         assert f"--seeds '{seeds}' should be different whole numbers" in fail("table", "--seeds", seeds, work=tmp_path)
     assert "should look like training.batch_size=200" in fail("table", "--set", "x", work=tmp_path)
     assert "'network.depth' is not a setting" in fail("table", "--set", "network.depth=3", work=tmp_path)
@@ -156,7 +159,12 @@ def test_trainings_are_shared_and_done_once(work: Path) -> None:
     def refuse(progress: Any) -> None:
         raise AssertionError("trained again")
 
-    list(Lab(SPEC, work=work / "shared", on_progress=refuse).trainings(jobs))
+    again = Lab(SPEC, work=work / "shared", on_progress=refuse)
+    files = sorted((work / "shared").rglob("*.safetensors"))
+    before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in files]
+    with locked(work / "shared" / folders[0]):  # another process may look at it, too
+        list(again.trainings(jobs))
+    assert [(path.stat().st_ino, path.stat().st_mtime_ns) for path in files] == before, "nothing is written again"
 
 
 def test_a_test_split_is_also_predicted_from_the_training_images(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +219,47 @@ def test_milestones_and_names_stay_what_they_are(work: Path) -> None:
     assert milestones(1) == [1]
     trained = Lab(Spec("digits"), work=work)._trained(3, {})
     assert trained.folder.name == "digits_paper_400-epochs_seed-3"
+
+
+def test_a_result_is_drawn_again_without_the_data(tmp_path: Path) -> None:
+    for name in ("table", "clusters-k"):
+        assert run(name, work=tmp_path).exit_code == 0
+    (tmp_path / "results" / "mine").mkdir()
+    (tmp_path / "results" / "mine" / "run.json").write_text("{}")  # no result, and none of our business
+    for path in (tmp_path / "results").glob("*/*.json"):
+        path.write_text(path.read_text().replace('"dataset": "digits"', '"dataset": "usps"'))
+    redraw = ("--redraw", "--data-dir", tmp_path)
+    outcome = run("table", *redraw, "--json", work=tmp_path)
+    assert outcome.exit_code == 0, outcome.output
+    assert "usps.bz2 is neither in" in fail("clusters-k", *redraw, work=tmp_path)
+
+
+def test_other_scores_that_came_meanwhile_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = Lab(SPEC, work=tmp_path).first()
+    file = trained.folder / "scores.json"
+    file.write_text("[]")
+    clusters = trained.clusters
+
+    def slow(*arguments: Any) -> Any:
+        file.write_text('{"7 latent": {}}')
+        return clusters(*arguments)
+
+    monkeypatch.setattr(trained, "clusters", slow)
+    trained.score(2)
+    assert list(json.loads(file.read_text())) == ["7 latent", "2 latent"]
+
+
+def test_clusters_without_an_order_divide_no_class() -> None:
+    draw = np.random.default_rng(0)
+    assert not clusters_k._divided([{"counts": draw.integers(50, 100, 10).tolist()} for _ in range(20)])
+    assert clusters_k._divided([{"counts": [90, 10]}, {"counts": [50, 50]}, {"counts": [70, 0]}]) == {0: 2}
+
+
+def test_the_recorded_command_can_be_given_again(tmp_path: Path) -> None:
+    spec = replace(SPEC, settings={**SMALL, "network.batch_norm": True, "images.size": None, "images.normalise": "image"})
+    words = shlex.split(record.make_result("table", Lab(spec, work=tmp_path), {}).command)
+    given = [words[place + 1] for place, word in enumerate(words) if word == "--set"]
+    assert parse_changes(given) == spec.settings
 
 
 def test_a_damaged_snapshot_or_result_is_named(work: Path, tmp_path: Path) -> None:

@@ -58,9 +58,8 @@ def load_checkpoint(
     tensors, values = load_tensors(path, kind="checkpoint")
     try:
         progress: dict[str, Any] = values["progress"]
-        recorded = {"device": "cpu"} | progress["job"]
         for name, value in job.items():
-            if _without_rates(recorded.get(name)) != _without_rates(value):
+            if _without_rates(progress["job"].get(name)) != _without_rates(value):
                 raise ModelFileError(
                     f"{path}: belongs to a run with another {name}; resume with the same one, or remove the file."
                 )

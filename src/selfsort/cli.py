@@ -56,7 +56,8 @@ def _one_line_errors() -> Iterator[None]:
         hint = f" See: {error.ctx.command_path} --help" if error.ctx else ""
         raise click.UsageError(_line(error.format_message() + hint)) from error
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):  # torch's way to say it
+        said = str(error)  # torch's ways to say it, on a CPU and on a GPU
+        if not isinstance(error, MemoryError) and "allocate memory" not in said and "out of memory" not in said:
             raise
         raise click.ClickException("not enough memory; use fewer or smaller images, or a smaller network.") from error
     except OSError as error:

@@ -122,6 +122,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     def train(self, X: Any) -> Self:
         """The first half of `fit`: the network only. `represent` works then, but there are no clusters yet."""
         images = self._images(X, reset=True)
+        for name in ("_sorter", "labels_"):  # clusters of an earlier fit do not belong to this network
+            self.__dict__.pop(name, None)
         self.config_ = self._config(images)
         self.transforms_: TransformSet | None = self._transforms()
         if isinstance(self.random_state, int | np.integer) and self.random_state < 0:
@@ -155,6 +157,10 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             checkpoint=self._checkpoint("training"),
         )
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there are clusters, not only a network."""
+        return hasattr(self, "_sorter")
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each image."""

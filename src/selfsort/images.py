@@ -90,11 +90,14 @@ def sample_rows(n_samples: int, n_wanted: int, seed: int) -> NDArray[np.int64]:
 
 
 def _release(pixels: NDArray[Any]) -> None:
-    """Give the pages of a memory map back to the system, which keeps them cached as long as it has room."""
+    """Give the pages of a memory map back to the system, which keeps them cached as long as it has room.
+
+    Not those of a map that somebody may write to: what was written would be lost if it is in no file.
+    """
     base: Any = pixels
-    while isinstance(base, np.ndarray):
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    if isinstance(base, mmap.mmap) and not pixels.flags.writeable and hasattr(mmap, "MADV_DONTNEED"):
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         base.madvise(mmap.MADV_DONTNEED)
 
 

@@ -125,7 +125,7 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
             state = {"job": task.job, "history": records, "step": step, "sums": sums.tolist(), "seconds": seconds}
             save_checkpoint(checkpoint, task.module, task.optimizer, task.generator, state)
 
-    n_steps, n_all = task.n_steps, task.n_epochs * task.n_steps
+    n_steps, n_all, was_finished = task.n_steps, task.n_epochs * task.n_steps, len(history) == task.n_epochs
     clock = _Clock(n_all - len(history) * n_steps - start)
     last_saved = time.monotonic()
     for epoch in range(len(history), task.n_epochs):
@@ -156,7 +156,8 @@ def run_loop(task: Task, *, on_progress: Hook | None = None, checkpoint: Path | 
             if stop:
                 raise TrainingStopped(f"{task.stage} stopped in epoch {epoch + 1} of {task.n_epochs}, step {step} of {n_steps}.")
         start = 0
-    save(0)
+    if not was_finished:
+        save(0)
     return history
 
 

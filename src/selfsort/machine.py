@@ -2,13 +2,14 @@
 
 import ctypes
 import os
+import re
 import sys
 from contextlib import AbstractContextManager
 
 import joblib
 import torch
 
-from selfsort.errors import ConfigError
+from selfsort.errors import ConfigError, first_line
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Names of glibc's `mallopt`."""
@@ -17,8 +18,8 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 def prepare_process(threads: int | None = None) -> int:
     """Use so many threads and keep freed memory; returns the threads.
 
-    The default is OMP_NUM_THREADS if it is set, else the physical cores that this process may use: not more than its CPU
-    affinity and the quota of its container allow.
+    The default is OMP_NUM_THREADS if it is set, else the physical cores; where CPU affinity or a container's quota limit the
+    process, as many as they allow, which are logical ones.
     """
     if threads is None and not os.environ.get("OMP_NUM_THREADS"):  # which torch has obeyed already
         threads = joblib.cpu_count(only_physical_cores=True)
@@ -38,10 +39,12 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+        raise ConfigError(f"device={name!r} should be auto, cpu, cuda, cuda:1, … or mps.")
     try:
         return torch.zeros(0, device=name).device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(f"device={name!r} cannot be used here ({str(error).splitlines()[0]}); use auto or cpu.") from error
+        raise ConfigError(f"device={name!r} cannot be used here ({first_line(error)}); use auto or cpu.") from error
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[None]:

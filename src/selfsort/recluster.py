@@ -53,7 +53,7 @@ class Reclustered(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One jittered view of all images: latent layer and probabilities of the clusters."""
+    """One jittered view of a batch of images: latent layer and probabilities of the clusters."""
 
     latent: NDArray[np.float32]
     probable: Probable
@@ -79,8 +79,14 @@ def recluster(
     history: list[EpochRecord] = []
     n_images = 0
 
-    def look(classifier: Classifier, images: ImageSet, config: JitterConfig, *key: int) -> Look:
+    def look(classifier: Classifier, images: ImageSet, config: JitterConfig, *key: int) -> Iterator[Look]:
         return _look(classifier, images, config, preparation=preparation, generator=derive_generator("look", seed, *key))
+
+    def probable(*arguments: Any) -> Probable:
+        return np.concatenate([batch.probable for batch in look(*arguments)])
+
+    def latent(*arguments: Any) -> NDArray[np.float32]:
+        return np.concatenate([batch.latent for batch in look(*arguments)])
 
     def learn(step: int, images: ImageSet, labels: NDArray[np.int64], n_clusters: int, start: dict[str, Tensor]) -> Classifier:
         """Labels (-1: none) are held; in the last step the classifier labels all images itself, anew in each epoch."""
@@ -94,7 +100,7 @@ def recluster(
 
         def select(epoch: int, is_new: bool) -> Tensor:
             if is_new and shares[epoch] < 1:
-                seen = torch.from_numpy(look(student.average, images, weak, KEY + step, 0, epoch).probable)
+                seen = torch.from_numpy(probable(student.average, images, weak, KEY + step, 0, epoch))
                 belief.copy_((belief + seen) / 2 if belief.any() else seen)
                 if is_last:
                     student.labels.copy_(belief.argmax(dim=1))
@@ -121,14 +127,14 @@ def recluster(
 
     views = range(settings.n_views)
     classifier = learn(0, sample, labels, n_over, encoder.state_dict(prefix="encoder."))
-    kept = coherent_part([look(classifier, sample, weak, KEY, 3, view).probable for view in views], settings)
-    latents = (look(classifier, sample.take(kept), weak, KEY, 4, view).latent for view in views)
+    kept = coherent_part([probable(classifier, sample, weak, KEY, 3, view) for view in views], settings)
+    latents = (latent(classifier, sample.take(kept), weak, KEY, 4, view) for view in views)
     labels = np.full(len(sample), -1)
     labels[kept] = _cluster_latents(latents, n_over, config=config.clustering, seed=seed)
 
     classifier = learn(1, sample, labels, n_over, classifier.encoder.state_dict(prefix="encoder."))
-    kept = coherent_part([look(classifier, sample, config.refinement_jitter, KEY, 5, view).probable for view in views], settings)
-    seen = [look(classifier, sample.take(kept), weak, KEY, 6, view).probable for view in views]
+    kept = coherent_part([probable(classifier, sample, config.refinement_jitter, KEY, 5, view) for view in views], settings)
+    seen = [probable(classifier, sample.take(kept), weak, KEY, 6, view) for view in views]
     labels = np.full(len(sample), -1)
     labels[kept] = merge_views(seen, n_clusters, smoothing=config.refinement.label_smoothing)
 
@@ -158,19 +164,17 @@ def _student(
 
 def _look(
     classifier: Classifier, images: ImageSet, config: JitterConfig, *, preparation: Preparation, generator: torch.Generator
-) -> Look:
-    """What the classifier makes of one jittered view of each image."""
+) -> Iterator[Look]:
+    """What the classifier makes of one jittered view of each image, a batch at a time."""
     classifier.eval()
-    latents, probable = [], []
-    with torch.inference_mode():
-        for start in range(0, len(images), BATCH):
+    for start in range(0, len(images), BATCH):
+        with torch.inference_mode():
             prepared = preparation(images.read(slice(start, start + BATCH)), device_of(classifier))
             jittered = jitter(prepared, config, generator)
             seen = swap_context(jittered, config.context, generator)
             latent = classifier.encoder(seen.contiguous(memory_format=torch.channels_last))
-            latents.append(latent.cpu())
-            probable.append(classifier.head(latent).softmax(dim=1).cpu())
-    return Look(torch.cat(latents).numpy(), torch.cat(probable).numpy())
+            probable = classifier.head(latent).softmax(dim=1)
+        yield Look(latent.cpu().numpy(), probable.cpu().numpy())
 
 
 def _cluster_latents(

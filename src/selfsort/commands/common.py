@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from selfsort.images import ImageSet
     from selfsort.run import Run
 
+MAX_SEED = 2**31 - 1
+
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that reads images."""

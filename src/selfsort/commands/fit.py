@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from selfsort.commands.alignment import alignment_of, load_reference
-from selfsort.commands.common import assignments_of, load_source_images, parse_changes, source_options
+from selfsort.commands.common import MAX_SEED, assignments_of, load_source_images, parse_changes, source_options
 from selfsort.commands.report import REPORT, write_report
 from selfsort.commands.state import CHECKPOINT, JOB, has_checkpoint, load_job, refuse_used_folder, remove_state, seconds_before
 from selfsort.console import print_scores, progress_bars, say, stop_signal
@@ -38,7 +38,7 @@ MODEL, PICTURE = "model.safetensors", "clusters.png"
 @click.option("--epochs", type=click.IntRange(1), help="Replaces the recipe's number of epochs.")
 @click.option("--transforms", help="Replaces the recipe's transformations: dihedral, T1,T3, scaling, …")
 @click.option("--size", type=click.IntRange(8, 1024), help="Side to which images are resized.  [default: as the recipe says]")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**31 - 1), help="Same seed, same result.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, MAX_SEED), help="Same seed, same result.")
 @click.option("--test", "test_source", help="Images to score as well.  [default: the test split of a named data set]")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.  [default: NAME-sorted]")
 @click.option(
@@ -92,6 +92,7 @@ def _start(out: Path, job: dict[str, Any], as_json: bool, *, is_new: bool) -> No
     from selfsort.machine import choose_device, prepare_process
 
     threads, device = prepare_process(job["threads"]), choose_device(job["device"])
+    job["device"] = str(device)  # `auto` may mean another one when the run is resumed
     settings = _settings(job)
     config = _check_config(job, settings)
     size = config.images.size and max(config.images.size, config.refinement.max_size if config.refinement.rounds else 0)

@@ -2,20 +2,19 @@
 
 import json
 import os
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from selfsort.commands.common import parse_changes
+from selfsort.commands.common import MAX_SEED, parse_changes
 from selfsort.console import progress_bars, say, stop_signal
 from selfsort.errors import SelfsortError, TrainingStopped
 
 if TYPE_CHECKING:
-    from selfsort.images import ImageSet
     from selfsort.reproduce.result import Result
-    from selfsort.reproduce.training import Spec
+    from selfsort.reproduce.training import LoadImages, Spec
 
 
 @click.command()
@@ -107,7 +106,7 @@ def _run(
         raise SelfsortError(f"{error} What is done is kept in {work}; the same command goes on from there.") from error
     if add:  # read again: another process may have added its seeds meanwhile
         result = add_runs(result, lab, earlier_runs(out, name, lab))
-    written = [str(save_result(out, result)), _draw(result, lab.scored, out)]
+    written = [str(save_result(out, result)), _draw(result, lambda: lab.scored, out)]
     return [*written, _write_page(out, page)]
 
 
@@ -119,12 +118,14 @@ def _spec(dataset: str, seeds: str, epochs: int | None, recipe: str, quick: bool
 
     if dataset not in DATASETS:
         raise click.UsageError(f"--dataset {dataset!r} should be one of: {', '.join(DATASETS)}.")
-    numbers = seeds.split(",")
-    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) < len(numbers):
-        raise click.UsageError(f"--seeds {seeds!r} should be different whole numbers >= 0 with commas between, such as 0,1,2.")
+    numbers = [int(number) if number.isdecimal() and len(number) < 20 else -1 for number in seeds.split(",")]
+    if not all(0 <= number <= MAX_SEED for number in numbers) or len(set(numbers)) < len(numbers):
+        raise click.UsageError(
+            f"--seeds {seeds!r} should be different whole numbers from 0 to {MAX_SEED} with commas between, such as 0,1,2."
+        )
     settings = parse_changes(changes)
     get_recipe(recipe).replace(settings)
-    return Spec(dataset, recipe, epochs, tuple(map(int, numbers)), quick, settings)
+    return Spec(dataset, recipe, epochs, tuple(numbers), quick, settings)
 
 
 def _redraw(name: str | None, out: Path, page: Path, data_dir: Path | None, **options: Any) -> list[str]:
@@ -134,11 +135,11 @@ def _redraw(name: str | None, out: Path, page: Path, data_dir: Path | None, **op
 
     need_matplotlib()
     results = [result for result in load_results(out) if name in (None, result.experiment)]
-    splits = {dataset: load_splits(dataset, data_dir)[1] for dataset in {result.dataset for result in results}}
-    return [*(_draw(result, splits[result.dataset], out) for result in results), _write_page(out, page)]
+    scored = cache(lambda dataset: load_splits(dataset, data_dir)[1])
+    return [*(_draw(result, partial(scored, result.dataset), out) for result in results), _write_page(out, page)]
 
 
-def _draw(result: "Result", images: "ImageSet", out: Path) -> str:
+def _draw(result: "Result", images: "LoadImages", out: Path) -> str:
     from selfsort.reproduce.page import get_experiment
     from selfsort.reproduce.style import save_picture
 

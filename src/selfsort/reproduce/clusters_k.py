@@ -1,14 +1,14 @@
 """What the clusters are when more or fewer are asked for than there are classes."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from selfsort.images import ImageSet
 from selfsort.picture import thumbnail
 from selfsort.reproduce.result import Result
 from selfsort.reproduce.style import bare, panels
-from selfsort.reproduce.training import Lab
+from selfsort.reproduce.training import Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,15 +38,16 @@ def measure(lab: Lab) -> dict[str, Any]:
     return {"names": list(lab.scored.truth_names), "clusters": found}
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """A column of clusters for each k, a row of images for each cluster."""
     figure, axes = panels(1, 2, height=4.9)
+    scored = images()
     for place, (n_clusters, clusters) in zip(axes, result.findings["clusters"].items(), strict=True):
         sheet = np.full((max(NUMBERS) * (SIDE + 2), N_EXAMPLES * (SIDE + 2), 3), 255, dtype=np.uint8)
         for number, entry in enumerate(clusters):
             for column, row in enumerate(entry["rows"]):
                 top, left = number * (SIDE + 2), column * (SIDE + 2)
-                sheet[top : top + SIDE, left : left + SIDE] = np.asarray(thumbnail(images, row, SIDE))
+                sheet[top : top + SIDE, left : left + SIDE] = np.asarray(thumbnail(scored, row, SIDE))
         bare(place, f"k = {n_clusters}")
         place.imshow(sheet[: int(n_clusters) * (SIDE + 2)], interpolation="nearest")
         texts = [f"{_classes(entry['counts'], result.findings['names'])}  ({sum(entry['counts']):,})" for entry in clusters]
@@ -69,21 +70,25 @@ def _classes(counts: list[int], names: list[str]) -> str:
     return " and ".join(names[value] for value in _parts(counts)) or "–"
 
 
+def _divided(clusters: list[dict[str, Any]]) -> dict[int, int]:
+    """The classes that have several clusters to themselves, with their number."""
+    owners = Counter(parts[0] for entry in clusters if len(parts := _parts(entry["counts"])) == 1)
+    return {value: count for value, count in sorted(owners.items()) if count > 1}
+
+
 def describe(result: Result) -> str:
     """Which classes share a cluster, and which are divided."""
     names, lines = result.findings["names"], []
     for n_clusters, clusters in result.findings["clusters"].items():
         shared = [_classes(entry["counts"], names) for entry in clusters if len(_parts(entry["counts"])) > 1]
-        owners = [int(np.argmax(entry["counts"])) for entry in clusters]
-        divided = [f"{names[value]} ({owners.count(value)})" for value in range(len(names)) if owners.count(value) > 1]
+        divided = [f"{names[value]} ({count})" for value, count in _divided(clusters).items()]
         lines.append(
             f"k = {n_clusters}: classes that share a cluster: {'; '.join(shared) or 'none'}. "
-            f"Classes with several clusters: {', '.join(divided) or 'none'}."
+            f"Classes with several clusters of their own: {', '.join(divided) or 'none'}."
         )
     few, many = (result.findings["clusters"][str(number)] for number in NUMBERS)
     is_shared = any(len(_parts(entry["counts"])) > 1 for entry in few)
-    is_divided = len({int(np.argmax(entry["counts"])) for entry in many}) < len(many)
-    verdict = "agrees with the paper" if is_shared and is_divided else "does not agree with the paper"
+    verdict = "agrees with the paper" if is_shared and _divided(many) else "does not agree with the paper"
     return "\n".join(f"- {line}" for line in lines) + (
         f"\n\nThat similar classes are joined when clusters are few and divided when they are many {verdict}; which ones "
         "differs by data set and seed. The images of a row are drawn at random, the digits beside it are those that "

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from selfsort.images import ImageSet
 from selfsort.reproduce.result import Result, markdown_table
 from selfsort.reproduce.style import COLOURS, panels
-from selfsort.reproduce.training import SPACES, Lab
+from selfsort.reproduce.training import SPACES, Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +44,7 @@ def _brief(values: Any) -> list[float]:
     return [float(f"{value:.3g}") for value in values]
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """A row per space: F's dimensions by activity, those of Z and softmax(Z) in their order, parent by parent."""
     figure, axes = panels(3, 1, height=1.75)
     for place, (name, text) in zip(axes, SPACES.items(), strict=True):

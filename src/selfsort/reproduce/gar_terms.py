@@ -11,7 +11,7 @@ from selfsort.images import ImageSet
 from selfsort.pseudo import derive_generator
 from selfsort.reproduce.result import Result, markdown_table, mean_accuracy
 from selfsort.reproduce.style import COLOURS, MARKERS, panels
-from selfsort.reproduce.training import Lab, Trained
+from selfsort.reproduce.training import Lab, LoadImages, Trained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ def _between(logits: torch.Tensor) -> float:
     return between / max(off_diagonal, 1e-12)
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """A row for each kind of training; a colour for each number of parents, dashes for the original terms."""
     figure, axes = panels(2, 3, height=2.2)
     for row, kind in enumerate(KINDS):

@@ -7,11 +7,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from selfsort.images import ImageSet
 from selfsort.pseudo import derive_generator
 from selfsort.reproduce.result import Result, markdown_table
 from selfsort.reproduce.style import COLOURS, as_grid, bare, panels, scatter
-from selfsort.reproduce.training import Lab
+from selfsort.reproduce.training import Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +90,7 @@ def _layout(edges: NDArray[np.bool_], seed: int) -> list[int]:
     return as_grid(np.array([places[vertex] for vertex in range(len(edges))]))
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """G_Y above, coloured by parent, G_M below, coloured by truth, an epoch per column."""
     from matplotlib.collections import LineCollection
 

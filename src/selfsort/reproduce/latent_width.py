@@ -3,10 +3,9 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from selfsort.images import ImageSet
 from selfsort.reproduce.result import Result, mean_accuracy, scores_table
 from selfsort.reproduce.style import COLOURS, panels
-from selfsort.reproduce.training import Lab
+from selfsort.reproduce.training import Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +25,7 @@ def measure(lab: Lab) -> dict[str, Any]:
     return {"widths": found}
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """Every run a point, a line through the means."""
     figure, (axes,) = panels(1, 1, height=2.3)
     widths = [int(width) for width in result.findings["widths"]]

@@ -5,11 +5,10 @@ from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from selfsort.images import ImageSet
 from selfsort.reproduce import EXPERIMENTS
 from selfsort.reproduce.paper import ACCURACY, AS_GOOD, EPOCHS, SYSTEMS
 from selfsort.reproduce.result import Result, markdown_table, mean_accuracy, spread
-from selfsort.reproduce.training import Lab, slug
+from selfsort.reproduce.training import Lab, LoadImages, slug
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,8 +33,8 @@ class Experiment(Protocol):
     def measure(self, lab: Lab) -> dict[str, Any]:
         """Train what is missing and return the findings."""
 
-    def draw(self, result: Result, images: ImageSet) -> "Figure":
-        """The picture of a result; `images` are the scored ones."""
+    def draw(self, result: Result, images: LoadImages) -> "Figure":
+        """The picture of a result; `images` reads the scored ones."""
 
     def describe(self, result: Result) -> str:
         """Tables and a sentence on what agrees, as Markdown."""

@@ -17,6 +17,7 @@ from selfsort.config import Config
 from selfsort.container import damaged
 from selfsort.errors import ConfigError
 from selfsort.files import save_text
+from selfsort.reproduce import EXPERIMENTS
 from selfsort.reproduce.training import Lab, slug
 from selfsort.run import current_versions
 
@@ -103,7 +104,7 @@ def _command(experiment: str, lab: Lab, seeds: Sequence[int]) -> str:
     words = ["selfsort", "reproduce", experiment, "--dataset", spec.dataset, "--recipe", spec.recipe]
     words += ["--epochs", str(lab.epochs), "--seeds", ",".join(map(str, seeds))]
     for name, value in spec.settings.items():
-        words += ["--set", f"{name}={value}"]
+        words += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
     return shlex.join([*words, "--quick"] if spec.quick else words)
 
 
@@ -139,7 +140,7 @@ def save_result(folder: Path, result: Result) -> Path:
 def load_results(folder: Path) -> list[Result]:
     """All that `save_result` has written, in the order of their names."""
     results = []
-    for path in sorted(folder.glob("*/*.json")):
+    for path in sorted(path for name in EXPERIMENTS for path in (folder / name).glob("*.json")):
         try:
             results.append(Result(**json.loads(path.read_text(encoding="utf-8"))))
         except (OSError, ValueError, TypeError) as error:

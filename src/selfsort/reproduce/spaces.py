@@ -3,12 +3,11 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from selfsort.images import ImageSet
 from selfsort.projection import project
 from selfsort.reproduce.paper import ACCURACY, AS_GOOD, ON_LOGITS
 from selfsort.reproduce.result import Result, mean_accuracy, scores_table
 from selfsort.reproduce.style import as_grid, draw_map, panels
-from selfsort.reproduce.training import SPACES, Lab
+from selfsort.reproduce.training import SPACES, Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +35,7 @@ def measure(lab: Lab) -> dict[str, Any]:
     return {"truth": lab.truth[rows].tolist(), "names": list(lab.scored.truth_names), "maps": maps, "scores": scores}
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """Three maps in a row."""
     figure, axes = panels(1, 3, height=2.5)
     found = result.findings

@@ -4,12 +4,11 @@ from dataclasses import asdict
 from statistics import mean as mean_of
 from typing import TYPE_CHECKING, Any
 
-from selfsort.images import ImageSet
 from selfsort.metrics import score
 from selfsort.reproduce.paper import ACCURACY, EPOCHS
 from selfsort.reproduce.result import Result, mean_accuracy, scores_table
 from selfsort.reproduce.style import COLOURS, MARKERS, panels
-from selfsort.reproduce.training import SPACES, Lab, Trained
+from selfsort.reproduce.training import SPACES, Lab, LoadImages, Trained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +47,7 @@ def _predicted(trained: Trained, lab: Lab) -> dict[str, float]:
     return asdict(score(lab.truth, centres.assign(trained.represent(last).latent).labels))
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """Accuracy (and purity) of each seed over the epochs, with the paper's figure."""
     figure, (axes,) = panels(1, 1, height=2.6)
     for number, run in enumerate(result.findings["runs"]):

@@ -4,8 +4,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ SPACES = {"latent": "F", "logits": "Z", "softmax": "softmax(Z)"}
 QUICK_EPOCHS, QUICK_IMAGES = 5, 10_000
 
 StageHook = Callable[[str, int, int], None]
+LoadImages = Callable[[], ImageSet]
 
 
 def milestones(epochs: int) -> list[int]:
@@ -157,7 +158,7 @@ class Trained:
         stage: Callable[[str], Callable[[int, int], None]],
     ) -> None:
         self.folder, self.sorter, self.scored, self.epochs, self.stage = folder, sorter, scored, epochs, stage
-        self.represent = lru_cache(maxsize=1)(self._represent)
+        self._represented: tuple[int, Representation] | None = None
 
     def train(self, images: ImageSet) -> None:
         """Train, or go on, and keep the network at each milestone; nothing is done if it is finished."""
@@ -169,7 +170,7 @@ class Trained:
             return hook(progress) if hook else None
 
         self.sorter.on_progress = keep
-        with locked(self.folder):
+        with nullcontext() if self._file(self.epochs[-1]).exists() else locked(self.folder):  # many may look at a finished one
             self.sorter.train(images)
             if not self._file(self.epochs[-1]).exists():
                 self._keep(self.epochs[-1])
@@ -184,10 +185,12 @@ class Trained:
         network.eval()
         return network
 
-    def _represent(self, epoch: int) -> Representation:
-        """F and Z of the scored images, untransformed, after `epoch`."""
-        self.network(epoch)
-        return self.sorter.represent(self.scored)
+    def represent(self, epoch: int) -> Representation:
+        """F and Z of the scored images, untransformed, after `epoch`; the last answer is kept."""
+        if self._represented is None or self._represented[0] != epoch:
+            self.network(epoch)
+            self._represented = epoch, self.sorter.represent(self.scored)
+        return self._represented[1]
 
     def transformed(self, epoch: int, images: ImageSet, parents: Tensor) -> Activations:
         """What the network said after `epoch` of images under the transformations of these parents."""
@@ -213,8 +216,8 @@ class Trained:
         known = _load_scores(path)
         if key not in known:
             labels = self.clusters(epoch, len(self.scored.truth_names), space).labels
-            known[key] = asdict(score(self.scored.truth, labels))  # type: ignore[arg-type]
-            save_json(path, known)
+            known = _load_scores(path) | {key: asdict(score(self.scored.truth, labels))}  # type: ignore[arg-type]
+            save_json(path, known)  # with what another process has added meanwhile
         return Scores(**known[key])
 
     def curve(self) -> list[dict[str, float]]:
@@ -239,7 +242,7 @@ def _load_scores(path: Path) -> dict[str, dict[str, float]]:
         known: dict[str, dict[str, float]] = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return known
+    return known if isinstance(known, dict) else {}
 
 
 def load_splits(dataset: str, data_dir: Path | None) -> tuple[ImageSet, ImageSet]:

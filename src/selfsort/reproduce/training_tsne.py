@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from selfsort.images import ImageSet
 from selfsort.projection import project
 from selfsort.reproduce.paper import EPOCHS
 from selfsort.reproduce.result import Result
 from selfsort.reproduce.style import COLOURS, as_grid, draw_map, panels
-from selfsort.reproduce.training import Lab
+from selfsort.reproduce.training import Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +33,7 @@ def measure(lab: Lab) -> dict[str, Any]:
     return {"truth": lab.truth[rows].tolist(), "names": list(lab.scored.truth_names), "maps": maps, "curve": curve}
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """The maps in two rows, the curve below."""
     found = result.findings
     figure, axes = panels(3, 3, height=2.35)

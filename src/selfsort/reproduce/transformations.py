@@ -3,12 +3,11 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from selfsort.images import ImageSet
 from selfsort.projection import project
 from selfsort.reproduce.paper import TRANSFORMATIONS
 from selfsort.reproduce.result import Result, mean_accuracy, scores_table
 from selfsort.reproduce.style import as_grid, draw_map, panels
-from selfsort.reproduce.training import Lab
+from selfsort.reproduce.training import Lab, LoadImages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +52,7 @@ def measure(lab: Lab) -> dict[str, Any]:
     return {"truth": lab.truth[rows].tolist(), "names": list(lab.scored.truth_names), "sets": found}
 
 
-def draw(result: Result, images: ImageSet) -> "Figure":
+def draw(result: Result, images: LoadImages) -> "Figure":
     """Eight maps, the rotations above."""
     figure, axes = panels(2, 4, height=2.0)
     for place, (name, entry) in zip(axes, result.findings["sets"].items(), strict=True):
