@@ -25,7 +25,7 @@ RECIPES: dict[str, Config] = {
         network=NetworkConfig(width=16, n_duplicates=10, batch_norm=True, dropout_1=0.0, dropout_2=0.0),
         objective=ObjectiveConfig(affinity_weight=0.3),
         training=TrainingConfig(
-            epochs=1, min_steps=1000, min_images=200_000, min_batches=24, learning_rate=2e-3, schedule="one-cycle"
+            epochs=1, min_steps=1000, min_images=200_000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"
         ),
         clustering=ClusteringConfig(method="agreement", max_samples=20_000),
         recluster=ReclusterConfig(factor=2),

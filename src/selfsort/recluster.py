@@ -107,14 +107,14 @@ def recluster(
             own = belief.gather(1, student.labels.clamp(min=0)[:, None])[:, 0]
             return torch.from_numpy(np.flatnonzero(most_confident(student.labels.numpy(), own.numpy(), shares[epoch])))
 
-        n_steps = max(int((labels >= 0).sum()) * sum(shares) / batch_size, settings.min_steps)
+        n_wanted = max(int((labels >= 0).sum()) * sum(shares), settings.min_steps * settings.batch_size)
         task = student_task(
             stage,
             student,
             images,
             select,
             n_epochs=len(shares),
-            n_steps=math.ceil(n_steps / len(shares)),
+            n_steps=math.ceil(n_wanted / batch_size / len(shares)),
             batch_size=batch_size,
             learning_rate=settings.learning_rate,
             preparation=preparation,
