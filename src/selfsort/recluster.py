@@ -9,7 +9,6 @@ the classifier teaches itself all images, the clearest ones first.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -234,24 +233,15 @@ def merge_views(views: Sequence[Probable], n_clusters: int, *, smoothing: float)
 def merge(joint: NDArray[np.float64], n_clusters: int, *, present: Sequence[int]) -> NDArray[np.int64]:
     """The group of each cluster, -1 for those not present, from how probable each pair is in two views of one image.
 
-    Again and again the two groups become one whose union keeps most of the information that one view has of the other.
+    Again and again the two groups become one that are seen together most often, by what chance would give them.
     """
-    groups = [[label] for label in present]
+    groups = np.eye(len(joint))[list(present)]
     while len(groups) > n_clusters:
-        unions = [
-            [*(group for group in groups if group not in (first, second)), first + second]
-            for first, second in combinations(groups, 2)
-        ]
-        groups = max(unions, key=lambda union: _shared_information(joint, union))
-    found = np.full(len(joint), -1)
-    for number, group in enumerate(groups):
-        found[group] = number
+        both = groups @ joint @ groups.T
+        shares = both.sum(axis=1)
+        lift = np.triu(both / np.maximum(np.outer(shares, shares), 1e-300), k=1) - np.tri(len(both))
+        first, second = np.unravel_index(lift.argmax(), lift.shape)
+        groups[first] += groups[second]
+        groups = np.delete(groups, second, axis=0)
+    found: NDArray[np.int64] = np.where(groups.any(axis=0), groups.argmax(axis=0), -1)
     return found
-
-
-def _shared_information(joint: NDArray[np.float64], groups: Sequence[Sequence[int]]) -> float:
-    """The mutual information, in nats, between the groups in two views."""
-    member = np.array([np.isin(np.arange(len(joint)), group) for group in groups], dtype=float)
-    both = member @ joint @ member.T
-    chance = np.outer(both.sum(axis=1), both.sum(axis=0))
-    return float(np.sum(both * np.log(np.maximum(both, 1e-300) / np.maximum(chance, 1e-300))))
