@@ -12,9 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfsort import SelfSort, load_dataset
-from selfsort.config import ReclusterConfig
+from selfsort import SelfSort, load_dataset, score
+from selfsort.agreement import consensus
+from selfsort.config import ClusteringConfig, ReclusterConfig
 from selfsort.errors import TrainingStopped
+from selfsort.graph import consensus_spectrum
 from selfsort.images import ImageSet, as_image_set
 from selfsort.network import build_network
 from selfsort.preparation import Preparation
@@ -183,3 +185,60 @@ def test_photographs_are_treated_as_such_unless_told_otherwise() -> None:
     assert colour.refinement_jitter.invert
     assert (colour.training.epochs, grey.training.epochs) == (16, 1)
     assert get_recipe("paper", channels=3) == get_recipe("paper")
+
+
+def test_the_consensus_is_what_most_say_whatever_they_call_it() -> None:
+    truth = np.repeat(np.arange(3), 20)
+    opinions = []
+    for number in range(5):
+        draw = np.random.default_rng(number)
+        names, wrong = draw.permutation(3), draw.permutation(60)[:6]
+        labels = names[truth]
+        labels[wrong] = names[(truth[wrong] + 1) % 3]
+        opinions.append(labels)
+    alone = [score(truth, labels).accuracy for labels in opinions]
+    agreed = consensus(opinions, 3, config=ClusteringConfig(), seed=0)
+    assert score(truth, agreed).accuracy > max(alone) == pytest.approx(0.9)
+    assert partition(consensus(opinions[::-1], 3, config=ClusteringConfig(), seed=0)) == partition(agreed)
+
+
+def test_the_spectrum_of_the_consensus_is_that_of_the_graph_of_pairs() -> None:
+    draw = np.random.default_rng(0)
+    opinions = [draw.integers(0, 3, 30) for _ in range(4)]
+    together = np.zeros((30, 30))
+    for labels in opinions:
+        for image, label in enumerate(labels):
+            together[image, labels == label] += 1 / (labels == label).sum() / len(opinions)
+    found = consensus_spectrum(opinions, 5)
+    assert found.values == pytest.approx(np.linalg.eigvalsh(together)[::-1][:5])
+    assert together @ found.vectors == pytest.approx(found.vectors * found.values)
+
+
+@pytest.mark.parametrize("stop_at", [None, ("training (2 of 3)", 1), ("recluster-1 (3 of 3)", 2), ("refinement", 1)])
+def test_several_opinions_are_heard_and_a_run_of_them_goes_on_exactly(
+    colour: ImageSet, tmp_path: Path, stop_at: tuple[str, int] | None
+) -> None:
+    seen: list[str] = []
+
+    def hook(progress: Any) -> bool:
+        seen.append(progress.record.stage)
+        return (progress.record.stage, progress.record.epoch) == stop_at and not stopped
+
+    sorter = SelfSort(3, settings=TINY | {"recluster.opinions": 3}, checkpoint=tmp_path, on_progress=hook)
+    stopped = False
+    if stop_at:
+        with pytest.raises(TrainingStopped):
+            sorter.fit(colour)
+        stopped = True
+    sorter.fit(colour)
+    one, whole = (SelfSort(3, settings=TINY | {"recluster.opinions": number}).fit(colour) for number in (1, 3))
+    assert (sorter.labels_ == whole.labels_).all()
+    assert (sorter.confidence_ == whole.confidence_).all()
+    assert (sorter.history_, sorter.training_flops_) == (whole.history_, whole.training_flops_)
+    assert whole.history_[: len(one.history_)] == one.history_
+    assert {record.stage for record in whole.history_[len(one.history_) :]} == {"refinement"}
+    assert whole.training_flops_ > 3 * one.training_flops_
+    assert {"training (2 of 3)", "training (3 of 3)"} <= set(seen)
+    assert any(path.name.startswith("opinion-3-recluster") for path in tmp_path.iterdir())
+    sorter.save(tmp_path)
+    assert (SelfSort.load(tmp_path).predict(colour) == whole.labels_).all()

@@ -1,14 +1,14 @@
 """A trained network and images to clusters that all views agree on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selfsort.clustering import cluster
-from selfsort.config import Config
-from selfsort.graph import ClusterCount, agreement_graph, count_clusters, embedding, neighbour_graph, spectrum
+from selfsort.config import ClusteringConfig, Config
+from selfsort.graph import ClusterCount, agreement_graph, consensus_spectrum, count_clusters, embedding, neighbour_graph, spectrum
 from selfsort.images import ImageSet, sample_rows
 from selfsort.network import AcolNetwork
 from selfsort.preparation import Preparation
@@ -71,3 +71,16 @@ def agree(
     labels = np.full(len(images), -1)
     labels[chosen] = clusters.labels
     return Agreement(labels, [round(float(value), 5) for value in found.values], cluster_count, is_over)
+
+
+def consensus(
+    opinions: Sequence[NDArray[np.int64]], n_clusters: int, *, config: ClusteringConfig, seed: int
+) -> NDArray[np.int64]:
+    """Clusters in which those images are together that most of the clusterings have together.
+
+    >>> opinions = [np.array([0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 0]), np.array([0, 1, 1, 1, 1])]
+    >>> consensus(opinions, 2, config=ClusteringConfig(), seed=0)
+    array([1, 1, 0, 0, 0])
+    """
+    points = embedding(consensus_spectrum(opinions, n_clusters), n_clusters)
+    return cluster(points, n_clusters, n_init=config.n_init, seed=seed).assign(points).labels

@@ -13,6 +13,8 @@ CLEAR_GAP = 1.2
 ENOUGH = 500
 """Images of each cluster that a graph needs to show how many there are: with 900 it did, with 180 it showed 2 to 8 of 10."""
 
+ASK_MORE = " Runs on so few images differ; --set recluster.opinions=5 asks five networks, for five times the work."
+
 WATCH_FROM = 0.5
 """Share of the training after which it is judged while it goes on."""
 
@@ -103,6 +105,7 @@ def diagnose(sorter: SelfSort) -> dict[str, str]:
             found["cluster count"] = (
                 f"the views' graph shows {count.n_clusters} clusters, not {sorter.n_clusters_}, but {n_images} images are too "
                 f"few to count so many (it takes about {ENOUGH} of each); keep -k if you know the number, else see clusters.png."
+                + (ASK_MORE if sorter.config_.recluster.opinions == 1 else "")
             )
         elif count.clarity < CLEAR_GAP and not is_confirmed:
             found["cluster count"] = (

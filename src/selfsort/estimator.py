@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from selfsort.agreement import consensus
 from selfsort.checkpoint import load_module, load_tensors, save_tensors
 from selfsort.clustering import Assignment, Clustering
 from selfsort.config import Config
@@ -21,7 +23,7 @@ from selfsort.container import damaged
 from selfsort.encoder import place
 from selfsort.errors import ConfigError, DataError, ModelFileError
 from selfsort.images import ImageSet, as_image_set, sample_rows
-from selfsort.loop import Hook, training_flops
+from selfsort.loop import Hook, rename_stages, training_flops
 from selfsort.machine import choose_device
 from selfsort.metrics import align_clusters, score_without_truth
 from selfsort.network import AcolNetwork, build_network
@@ -29,7 +31,7 @@ from selfsort.preparation import Preparation, empty_border
 from selfsort.recipes import DEFAULT_RECIPE, get_recipe
 from selfsort.refinement import build_classifier
 from selfsort.representation import Representation
-from selfsort.sorting import Sorter, TrainedNetwork, sort_images
+from selfsort.sorting import Sorter, TrainedNetwork, sort_images, teach
 from selfsort.trainer import n_epochs, train
 from selfsort.transforms import ImageFunction, TransformSet, build_transforms, get_transforms
 
@@ -75,6 +77,9 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     (1797,)
     """
 
+    _prefix = ""
+    """What the names of its checkpoints begin with, where several networks share a folder."""
+
     def __init__(
         self,
         n_clusters: int | str = 10,
@@ -106,10 +111,12 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """Train on images (an array, a tensor or an `ImageSet`) and cluster them; `y` is ignored."""
         images = self._images(X, reset=True)
         self.train(images)
-        self._sorter = self._sort(images, self._checkpoint)
-        self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
+        self._sorter = self._sort(images)
         self.training_flops_ = self._training_flops(len(images))
         self.history_ += self._sorter.history
+        if self._sorter.is_reclustered and self.config_.recluster.opinions > 1:
+            self._consult(images)
+        self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
         self.labels_, self.confidence_ = self._assign(self._sorter, images)
         judged = sample_rows(len(images), JUDGED, self.seed_)
         representation = self.represent(images.take(judged))
@@ -194,7 +201,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """Clusters fitted on these images alone with the network as it is (the paper's protocol for a test set)."""
         check_is_fitted(self)
         images = self._images(X)
-        return self._assign(self._sort(images, lambda stage: None), images).labels
+        return self._assign(self._sort(images, checkpoint=lambda stage: None), images).labels
 
     def align(self, reference: NDArray[np.int64]) -> Self:
         """Number the clusters so that as many images as possible have the number that `reference` gives them.
@@ -214,15 +221,31 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             self.network_, self.preparation_, self.refinement_preparation_, self.transforms_, self.config_, self.seed_
         )
 
-    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None]) -> Sorter:
-        return sort_images(
-            self._trained(),
-            images,
-            None if self.n_clusters == "auto" else int(self.n_clusters),
-            checkpoint=checkpoint,
-            on_progress=self.on_progress,
-            stage=self._stage,
-        )
+    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None] | None = None) -> Sorter:
+        n_clusters = None if self.n_clusters == "auto" else int(self.n_clusters)
+        return sort_images(self._trained(), images, n_clusters, **self._hooks(checkpoint))
+
+    def _hooks(self, checkpoint: Callable[[str], Path | None] | None = None) -> dict[str, Any]:
+        return {"checkpoint": checkpoint or self._checkpoint, "on_progress": self.on_progress, "stage": self._stage}
+
+    def _consult(self, images: ImageSet) -> None:
+        """Ask further networks, each from another start, and have a classifier learn what most of them say."""
+        n_opinions, n_clusters = self.config_.recluster.opinions, self._sorter.n_clusters
+        labels = [self._assign(self._sorter, images).labels]
+        for number in range(2, n_opinions + 1):
+            other: SelfSort = copy(self).set_params(
+                settings={**(self.settings or {}), "recluster.opinions": 1},
+                random_state=int(np.random.SeedSequence(self.seed_, spawn_key=(number,)).generate_state(1)[0] >> 1),
+                on_progress=rename_stages(self.on_progress, f" ({number} of {n_opinions})"),
+            )
+            other._prefix = f"opinion-{number}-"
+            labels.append(other.fit(images).labels_)
+            self.training_flops_ += other.training_flops_
+        agreed = consensus(labels, n_clusters, config=self.config_.clustering, seed=self.seed_)
+        found = replace(self._sorter, is_reclustered=False, classifier=None)
+        self._sorter = teach(self._trained(), images, agreed, found, **self._hooks())
+        self.training_flops_ += self._sorter_flops()
+        self.history_ += self._sorter.history
 
     def _assign(self, sorter: Sorter, images: ImageSet) -> Assignment:
         return sorter.assign(self._trained(), images, self._stage)
@@ -306,11 +329,16 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     def _training_flops(self, n_samples: int) -> int:
         """What the training of all stages has cost, in floating-point operations."""
         shape = {"channels": self.preparation_.channels, "size": self.preparation_.size}
-        total = training_flops(self.network_, **shape) * n_samples * n_epochs(self.config_.training, n_samples)
-        if self._sorter.classifier is not None:
-            shape["size"] = self._trained().classifier_preparation(self._sorter.is_reclustered).size
-            total += training_flops(self._sorter.classifier, **shape) * self._sorter.n_images
-        return total
+        n_shown = n_samples * n_epochs(self.config_.training, n_samples)
+        return training_flops(self.network_, **shape) * n_shown + self._sorter_flops()
+
+    def _sorter_flops(self) -> int:
+        """The part of it that the classifier has cost."""
+        if self._sorter.classifier is None:
+            return 0
+        preparation = self._trained().classifier_preparation(self._sorter.is_reclustered)
+        cost = training_flops(self._sorter.classifier, channels=preparation.channels, size=preparation.size)
+        return cost * self._sorter.n_images
 
     def _build_network(self, n_parents: int) -> AcolNetwork:
         return build_network(
@@ -322,7 +350,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         )
 
     def _checkpoint(self, stage: str) -> Path | None:
-        return Path(self.checkpoint) / f"{stage}.safetensors" if self.checkpoint else None
+        return Path(self.checkpoint) / f"{self._prefix}{stage}.safetensors" if self.checkpoint else None
 
     def _config(self, images: ImageSet) -> Config:
         """The recipe with all changes, checked against the images and the number of clusters."""

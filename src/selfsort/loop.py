@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,13 @@ class Progress:
 
 Hook = Callable[[Progress], bool | None]
 """Called after every step; returning True stops training after a checkpoint is written."""
+
+
+def rename_stages(hook: Hook | None, suffix: str) -> Hook | None:
+    """The same hook, told of every stage under a longer name: for a training inside another."""
+    if hook is None:
+        return None
+    return lambda progress: hook(replace(progress, record=replace(progress.record, stage=progress.record.stage + suffix)))
 
 
 @dataclass(frozen=True)

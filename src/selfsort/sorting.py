@@ -99,10 +99,25 @@ def sort_images(
     stage: Stage,
 ) -> Sorter:
     """Find `n_clusters` clusters (None: as many as the images show) and learn them; the largest is cluster 0."""
-    config, seed = trained.config, trained.seed
-    found, labels = (_k_means if config.clustering.method == "k-means" else _agree)(trained, images, n_clusters, stage)
-    if not config.refinement.rounds:
+    is_k_means = trained.config.clustering.method == "k-means"
+    found, labels = (_k_means if is_k_means else _agree)(trained, images, n_clusters, stage)
+    if not trained.config.refinement.rounds:
         return found
+    return teach(trained, images, labels, found, checkpoint=checkpoint, on_progress=on_progress, stage=stage)
+
+
+def teach(
+    trained: TrainedNetwork,
+    images: ImageSet,
+    labels: NDArray[np.int64],
+    found: Sorter,
+    *,
+    checkpoint: Callable[[str], Path | None],
+    on_progress: Hook | None,
+    stage: Stage,
+) -> Sorter:
+    """Have a classifier learn the clusters that were found (labels, -1: none) and put it in charge; the largest is cluster 0."""
+    config, seed = trained.config, trained.seed
     preparation = trained.classifier_preparation(found.is_reclustered).for_images(images)
     common: dict[str, Any] = {
         "n_clusters": found.n_clusters,
