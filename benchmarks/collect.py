@@ -23,7 +23,10 @@ def add(folder: Path) -> None:
     kept: dict[str, Any] = {key: run[key] for key in (*keys, "warnings", "config", "versions")}
     kept["epochs"] = sum(record["stage"] == "training" for record in run["history"])
     kept["eigenvalues"] = run["eigenvalues"][:15]
-    name = f"{run['source'].replace(':', '-')}_{run['recipe']}_{kept['epochs']}-epochs_seed-{run['seed']}.json"
+    if (opinions := run["config"]["recluster"]["opinions"]) > 1:
+        kept["recipe"] += f", {opinions} opinions"
+    recipe = kept["recipe"].replace(", ", "-").replace(" ", "-")
+    name = f"{run['source'].replace(':', '-')}_{recipe}_{kept['epochs']}-epochs_seed-{run['seed']}.json"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / name).write_text(json.dumps(kept, indent=1) + "\n")
 

@@ -63,6 +63,9 @@ def test_few_images_do_not_speak_against_the_number_asked_for(good: SelfSort) ->
         good.agreement_ = few._replace(cluster_count=ClusterCount(2, clarity))
         assert "shows 2 clusters, not 4, but 100 images are too few to count so many" in diagnose(good)["cluster count"]
         assert "keep -k" in diagnose(good)["cluster count"]
+        assert "recluster.opinions=5" in diagnose(good)["cluster count"]
+    good.config_ = good.config_.replace({"recluster.opinions": 5})
+    assert "recluster.opinions" not in diagnose(good)["cluster count"], "they have been asked"
 
 
 def test_an_untrained_network_is_reported(digits: np.ndarray) -> None:

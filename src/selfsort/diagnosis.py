@@ -105,7 +105,7 @@ def diagnose(sorter: SelfSort) -> dict[str, str]:
             found["cluster count"] = (
                 f"the views' graph shows {count.n_clusters} clusters, not {sorter.n_clusters_}, but {n_images} images are too "
                 f"few to count so many (it takes about {ENOUGH} of each); keep -k if you know the number, else see clusters.png."
-                + (ASK_MORE if sorter.config_.recluster.opinions == 1 else "")
+                + (ASK_MORE if sorter.agreement_.is_over and sorter.config_.recluster.opinions == 1 else "")
             )
         elif count.clarity < CLEAR_GAP and not is_confirmed:
             found["cluster count"] = (
