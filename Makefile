@@ -10,8 +10,8 @@ BIN := .venv/bin
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: .venv/ready            ## sort the embedded digits and show the scores
-	$(BIN)/selfsort fit digits --out runs/demo --overwrite
+demo: .venv/ready            ## sort the embedded digits and show the scores; one network only, for speed
+	$(BIN)/selfsort fit digits --out runs/demo --overwrite --set recluster.opinions=1
 
 check: browser lint types architecture test  ## everything that must pass before a commit
 

@@ -23,7 +23,7 @@ def add(folder: Path) -> None:
     kept: dict[str, Any] = {key: run[key] for key in (*keys, "warnings", "config", "versions")}
     kept["epochs"] = sum(record["stage"] == "training" for record in run["history"])
     kept["eigenvalues"] = run["eigenvalues"][:15]
-    if (opinions := run["config"]["recluster"]["opinions"]) > 1:
+    if (opinions := run["config"]["recluster"].get("opinions", 1)) > 1:
         kept["recipe"] += f", {opinions} opinions"
     recipe = kept["recipe"].replace(", ", "-").replace(" ", "-")
     name = f"{run['source'].replace(':', '-')}_{recipe}_{kept['epochs']}-epochs_seed-{run['seed']}.json"

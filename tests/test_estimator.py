@@ -19,7 +19,14 @@ def small(n_clusters: int = 10, **parameters: Any) -> SelfSort:
     return SelfSort(n_clusters, **{"epochs": 2, "settings": SMALL, "recipe": "paper", **parameters})
 
 
-TINY_STANDARD = {**SMALL, "refinement.steps": 2, "refinement.width": 4, "refinement.latent_width": 32, "recluster.min_steps": 1}
+TINY_STANDARD = {
+    **SMALL,
+    "refinement.steps": 2,
+    "refinement.width": 4,
+    "refinement.latent_width": 32,
+    "recluster.min_steps": 1,
+    "recluster.opinions": 1,
+}
 
 
 def exempt(estimator: SelfSort) -> dict[str, str]:

@@ -20,7 +20,7 @@ from selfsort.graph import consensus_spectrum
 from selfsort.images import ImageSet, as_image_set
 from selfsort.network import build_network
 from selfsort.preparation import Preparation
-from selfsort.recipes import get_recipe
+from selfsort.recipes import SMALL_SET, get_recipe
 from selfsort.recluster import FREE_SHARES, HELD_SHARES, Reclustered, coherent_part, merge, merge_views, most_confident, recluster
 
 TINY: dict[str, Any] = {
@@ -32,6 +32,7 @@ TINY: dict[str, Any] = {
     "training.epochs": 1,
     "refinement.steps": 4,
     "refinement.width": 4,
+    "recluster.opinions": 1,
     "recluster.min_steps": 10,
     "recluster.n_views": 2,
     "recluster.batch_size": 64,
@@ -242,3 +243,12 @@ def test_several_opinions_are_heard_and_a_run_of_them_goes_on_exactly(
     assert any(path.name.startswith("opinion-3-recluster") for path in tmp_path.iterdir())
     sorter.save(tmp_path)
     assert (SelfSort.load(tmp_path).predict(colour) == whole.labels_).all()
+
+
+def test_small_sets_are_shown_to_several_networks_unless_told_otherwise(colour: ImageSet) -> None:
+    assert get_recipe("standard", n_samples=SMALL_SET).recluster.opinions == 5
+    assert get_recipe("standard", channels=3, n_samples=SMALL_SET).jitter.invert
+    for many in (get_recipe("standard"), get_recipe("standard", n_samples=SMALL_SET + 1), get_recipe("paper", n_samples=100)):
+        assert many.recluster.opinions == 1
+    without = {name: value for name, value in TINY.items() if name != "recluster.opinions"}
+    assert SelfSort(3, settings=without).train(colour).config_.recluster.opinions == 5

@@ -360,7 +360,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         if self.transforms is not None:
             is_name = isinstance(self.transforms, str)
             changes["transforms"] = self.transforms if is_name else f"{OWN} {', '.join(self.transforms)}"
-        config = get_recipe(self.recipe, channels=images.pixels.shape[1]).replace(changes)
+        config = get_recipe(self.recipe, channels=images.pixels.shape[1], n_samples=len(images)).replace(changes)
         if config.clustering.method == "agreement" and not config.refinement.rounds:
             raise ConfigError("clustering.method='agreement' labels no new images by itself; it needs refinement.rounds >= 1.")
         if self.n_clusters == "auto" and config.clustering.method == "k-means":

@@ -56,15 +56,22 @@ PHOTOGRAPHS: dict[str, dict[str, Any]] = {
 }
 """What a recipe changes for photographs, that is for images with three channels."""
 
+SMALL_SET = 3200
+SMALL_SETS: dict[str, dict[str, Any]] = {"standard": {"recluster.opinions": 5}}
+"""What a recipe changes for sets of at most so many images: there a single network is a matter of luck, and costs little."""
+
 DEFAULT_RECIPE = "standard"
 
 
-def get_recipe(name: str, *, channels: int = 1) -> Config:
-    """The configuration called `name`, for images with so many channels.
+def get_recipe(name: str, *, channels: int = 1, n_samples: int | None = None) -> Config:
+    """The configuration called `name`, for so many images with so many channels.
 
     >>> get_recipe("paper").network.n_duplicates
     20
     """
     if name not in RECIPES:
         raise ConfigError(f"recipe={name!r} should be one of: {', '.join(RECIPES)}.")
-    return RECIPES[name].replace(PHOTOGRAPHS.get(name, {})) if channels == 3 else RECIPES[name]
+    changes = PHOTOGRAPHS.get(name, {}) if channels == 3 else {}
+    if n_samples is not None and n_samples <= SMALL_SET:
+        changes = changes | SMALL_SETS.get(name, {})
+    return RECIPES[name].replace(changes)
