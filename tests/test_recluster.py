@@ -203,6 +203,11 @@ def test_the_consensus_is_what_most_say_whatever_they_call_it() -> None:
     assert partition(consensus(opinions[::-1], 3, config=ClusteringConfig(), seed=0)) == partition(agreed)
 
 
+def test_unanimous_opinions_with_fewer_clusters_leave_the_others_empty() -> None:
+    labels = np.repeat([0, 1], 30)
+    assert partition(consensus([labels] * 5, 4, config=ClusteringConfig(), seed=0)) == partition(labels)
+
+
 def test_the_spectrum_of_the_consensus_is_that_of_the_graph_of_pairs() -> None:
     draw = np.random.default_rng(0)
     opinions = [draw.integers(0, 3, 30) for _ in range(4)]
@@ -225,11 +230,15 @@ def test_several_opinions_are_heard_and_a_run_of_them_goes_on_exactly(
         seen.append(progress.record.stage)
         return (progress.record.stage, progress.record.epoch) == stop_at and not stopped
 
-    sorter = SelfSort(3, settings=TINY | {"recluster.opinions": 3}, checkpoint=tmp_path, on_progress=hook)
+    def on_stage(name: str, done: int, total: int) -> None:
+        seen.append(name)
+
+    sorter = SelfSort(3, settings=TINY | {"recluster.opinions": 3}, checkpoint=tmp_path, on_progress=hook, on_stage=on_stage)
     stopped = False
     if stop_at:
-        with pytest.raises(TrainingStopped):
+        with pytest.raises(TrainingStopped, match="network" if "of 3" in stop_at[0] else "refinement"):
             sorter.fit(colour)
+        assert not sorter.__sklearn_is_fitted__()
         stopped = True
     sorter.fit(colour)
     one, whole = (SelfSort(3, settings=TINY | {"recluster.opinions": number}).fit(colour) for number in (1, 3))
@@ -239,8 +248,8 @@ def test_several_opinions_are_heard_and_a_run_of_them_goes_on_exactly(
     assert whole.history_[: len(one.history_)] == one.history_
     assert {record.stage for record in whole.history_[len(one.history_) :]} == {"refinement"}
     assert whole.training_flops_ > 3 * one.training_flops_
-    assert {"training (2 of 3)", "training (3 of 3)"} <= set(seen)
-    assert any(path.name.startswith("opinion-3-recluster") for path in tmp_path.iterdir())
+    assert {"training (2 of 3)", "training (3 of 3)", "comparing views", "comparing views (3 of 3)"} <= set(seen)
+    assert (tmp_path / "recluster-3 (3 of 3).safetensors").exists()
     sorter.save(tmp_path)
     assert (SelfSort.load(tmp_path).predict(colour) == whole.labels_).all()
 

@@ -22,7 +22,9 @@ SETTINGS = {
     "refinement.max_size": 8, "clustering.n_init": 1, "clustering.max_samples": 300, "images.size": 8, "recluster.factor": 0,
     "training.min_images": 0,
 }  # fmt: skip
-RECLUSTER = {"recluster.factor": 2, "recluster.min_steps": 20, "recluster.n_views": 2, "recluster.batch_size": 64}
+RECLUSTER = {
+    "recluster.factor": 2, "recluster.min_steps": 20, "recluster.n_views": 2, "recluster.batch_size": 64, "recluster.opinions": 2,
+}  # fmt: skip
 FIT = ["fit", "digits", "--recipe", "standard", "-k", "4", "--threads", "1", "--no-report"]
 
 
@@ -58,7 +60,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
             assert process.end() == 0, process.errors
             known[reclusters] = results(out), arguments, time.monotonic() - begin
             stages = {record["stage"] for record in known[reclusters][0]["run"]["history"]}
-            assert stages == {"training", *({f"recluster-{step}" for step in range(4)} if reclusters else {"refinement"})}
+            assert stages == {"training", "refinement", *({f"recluster-{step}" for step in range(4)} if reclusters else ())}
         return known[reclusters]
 
     return run
@@ -78,8 +80,10 @@ def kill_and_resume(whole: Whole, out: Path, *, n_kills: int, reclusters: bool, 
             process.signal(signal.SIGKILL)
             if process.end() == -signal.SIGKILL:
                 kills += 1
-                continue
-        assert process.end() == 0, process.errors
+                if (out / "job.json").exists() or not (out / "run.json").exists():
+                    continue
+                shutil.rmtree(out / "checkpoint", ignore_errors=True)  # it was over: killed while it tidied up or ended
+        assert process.end() in (0, -signal.SIGKILL), process.errors
         assert results(out) == expected
         finished += 1
         shutil.rmtree(out)

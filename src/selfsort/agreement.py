@@ -1,4 +1,4 @@
-"""A trained network and images to clusters that all views agree on."""
+"""A trained network and images to clusters that all views agree on; several clusterings to what most of them say."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

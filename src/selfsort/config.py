@@ -157,7 +157,7 @@ class ReclusterConfig(Part):
 
     factor: int = setting(0, "so many times the clusters asked for are found first; 0: never, the graph is cut as asked", low=0)
     opinions: int = setting(
-        1, "networks, each from another start, whose clusters are compared; what most of them say is learned", low=1, high=1000
+        1, "networks that are asked; what most of them say is learned (standard, up to 3200 images: 5)", low=1, high=100
     )
     min_steps: int = setting(
         200, "more images, repeated, for each of the four learnings if they would not fill so many steps", low=1

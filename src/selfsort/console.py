@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from selfsort.loop import Progress
     from selfsort.metrics import Scores
 
+MOST_BARS = 10
+"""Progress bars that are shown at a time; older ones make room."""
+
 SHORT_NAMES = {
     "loss": "loss",
     "classification": "class",
@@ -110,6 +113,9 @@ class Bars:
 
     def _show(self, name: str, done: int, total: int, detail: str) -> None:
         if name not in self.tasks:
+            shown = [task.id for task in self.display.tasks if task.visible]
+            for oldest in shown[: max(0, len(shown) + 1 - MOST_BARS)]:
+                self.display.update(oldest, visible=False)
             self.tasks[name] = self.display.add_task(name, total=total, detail=detail)
         self.display.update(self.tasks[name], completed=done, total=total, detail=detail)
 
@@ -120,7 +126,7 @@ def progress_bars() -> Iterator[Bars]:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Display
 
-    columns = TextColumn("{task.description:18}"), BarColumn(bar_width=16), TextColumn("{task.fields[detail]}")
+    columns = TextColumn("{task.description:21}"), BarColumn(bar_width=16), TextColumn("{task.fields[detail]}")
     console = Console(stderr=True)
     with Display(*columns, console=console, disable=not console.is_terminal) as display:
         yield Bars(display)

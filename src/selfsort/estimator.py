@@ -21,7 +21,7 @@ from selfsort.clustering import Assignment, Clustering
 from selfsort.config import Config
 from selfsort.container import damaged
 from selfsort.encoder import place
-from selfsort.errors import ConfigError, DataError, ModelFileError
+from selfsort.errors import ConfigError, DataError, ModelFileError, TrainingError, TrainingStopped
 from selfsort.images import ImageSet, as_image_set, sample_rows
 from selfsort.loop import Hook, rename_stages, training_flops
 from selfsort.machine import choose_device
@@ -68,7 +68,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     labels_, confidence_ : cluster of each image, and how clear it is, 0 to 1.
     n_clusters_ : how many clusters there are. agreement_ : the spectrum of the views' graph and the clusters before refinement.
     training_flops_ : what the training has cost, in floating-point operations.
-    history_ : one record per epoch and stage. config_ : the configuration used. network_ : the trained network.
+    history_ : one record per epoch and stage (of the first network, where several are asked).
+    config_ : the configuration used. network_ : the trained network.
     label_free_scores_ : silhouette, sizes, active duplicates.
 
     >>> from selfsort import SelfSort, load_dataset
@@ -77,8 +78,8 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     (1797,)
     """
 
-    _prefix = ""
-    """What the names of its checkpoints begin with, where several networks share a folder."""
+    _suffix = ""
+    """What the names of its stages and checkpoints end with, where it is one of several networks that are asked."""
 
     def __init__(
         self,
@@ -111,12 +112,12 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         """Train on images (an array, a tensor or an `ImageSet`) and cluster them; `y` is ignored."""
         images = self._images(X, reset=True)
         self.train(images)
-        self._sorter = self._sort(images)
-        self.training_flops_ = self._training_flops(len(images))
-        self.history_ += self._sorter.history
-        if self._sorter.is_reclustered and self.config_.recluster.opinions > 1:
-            self._consult(images)
-        self.n_clusters_, self.agreement_ = self._sorter.n_clusters, self._sorter.agreement
+        sorter = self._sort(images, self._checkpoint)
+        self.training_flops_ = self._network_flops(len(images)) + self._sorter_flops(sorter)
+        self.history_ += sorter.history
+        if sorter.is_reclustered and self.config_.recluster.opinions > 1:
+            sorter = self._consult(images, sorter)
+        self._sorter, self.n_clusters_, self.agreement_ = sorter, sorter.n_clusters, sorter.agreement
         self.labels_, self.confidence_ = self._assign(self._sorter, images)
         judged = sample_rows(len(images), JUDGED, self.seed_)
         representation = self.represent(images.take(judged))
@@ -198,10 +199,10 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         return self._trained().represent(self._images(X), self._stage)
 
     def cluster_anew(self, X: Any) -> NDArray[np.int64]:
-        """Clusters fitted on these images alone with the network as it is (the paper's protocol for a test set)."""
+        """Clusters fitted on these images alone with the one network as it is (the paper's protocol for a test set)."""
         check_is_fitted(self)
         images = self._images(X)
-        return self._assign(self._sort(images, checkpoint=lambda stage: None), images).labels
+        return self._assign(self._sort(images, lambda stage: None), images).labels
 
     def align(self, reference: NDArray[np.int64]) -> Self:
         """Number the clusters so that as many images as possible have the number that `reference` gives them.
@@ -221,31 +222,43 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             self.network_, self.preparation_, self.refinement_preparation_, self.transforms_, self.config_, self.seed_
         )
 
-    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None] | None = None) -> Sorter:
-        n_clusters = None if self.n_clusters == "auto" else int(self.n_clusters)
-        return sort_images(self._trained(), images, n_clusters, **self._hooks(checkpoint))
+    def _sort(self, images: ImageSet, checkpoint: Callable[[str], Path | None]) -> Sorter:
+        return sort_images(
+            self._trained(),
+            images,
+            None if self.n_clusters == "auto" else int(self.n_clusters),
+            checkpoint=checkpoint,
+            on_progress=self.on_progress,
+            stage=self._stage,
+        )
 
-    def _hooks(self, checkpoint: Callable[[str], Path | None] | None = None) -> dict[str, Any]:
-        return {"checkpoint": checkpoint or self._checkpoint, "on_progress": self.on_progress, "stage": self._stage}
-
-    def _consult(self, images: ImageSet) -> None:
+    def _consult(self, images: ImageSet, sorter: Sorter) -> Sorter:
         """Ask further networks, each from another start, and have a classifier learn what most of them say."""
-        n_opinions, n_clusters = self.config_.recluster.opinions, self._sorter.n_clusters
-        labels = [self._assign(self._sorter, images).labels]
+        opinions, n_opinions = [self._assign(sorter, images).labels], self.config_.recluster.opinions
         for number in range(2, n_opinions + 1):
-            other: SelfSort = copy(self).set_params(
-                settings={**(self.settings or {}), "recluster.opinions": 1},
-                random_state=int(np.random.SeedSequence(self.seed_, spawn_key=(number,)).generate_state(1)[0] >> 1),
-                on_progress=rename_stages(self.on_progress, f" ({number} of {n_opinions})"),
-            )
-            other._prefix = f"opinion-{number}-"
-            labels.append(other.fit(images).labels_)
+            other = copy(self)
+            other._suffix = f" ({number} of {n_opinions})"
+            other.settings = {**(self.settings or {}), "recluster.opinions": 1}
+            other.random_state = int(np.random.SeedSequence(self.seed_, spawn_key=(number,)).generate_state(1)[0] >> 1)
+            other.on_progress = rename_stages(self.on_progress, other._suffix)
+            try:
+                opinions.append(other.fit(images).labels_)
+            except (TrainingStopped, TrainingError) as error:
+                raise type(error)(f"network {number} of {n_opinions}: {error}") from error
             self.training_flops_ += other.training_flops_
-        agreed = consensus(labels, n_clusters, config=self.config_.clustering, seed=self.seed_)
-        found = replace(self._sorter, is_reclustered=False, classifier=None)
-        self._sorter = teach(self._trained(), images, agreed, found, **self._hooks())
-        self.training_flops_ += self._sorter_flops()
-        self.history_ += self._sorter.history
+        labels = consensus(opinions, sorter.n_clusters, config=self.config_.clustering, seed=self.seed_)
+        sorter = teach(
+            self._trained(),
+            images,
+            labels,
+            replace(sorter, is_reclustered=False),
+            checkpoint=self._checkpoint,
+            on_progress=self.on_progress,
+            stage=self._stage,
+        )
+        self.training_flops_ += self._sorter_flops(sorter)
+        self.history_ += sorter.history
+        return sorter
 
     def _assign(self, sorter: Sorter, images: ImageSet) -> Assignment:
         return sorter.assign(self._trained(), images, self._stage)
@@ -326,19 +339,17 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
                 place(module, choose_device(device))
         return self
 
-    def _training_flops(self, n_samples: int) -> int:
-        """What the training of all stages has cost, in floating-point operations."""
-        shape = {"channels": self.preparation_.channels, "size": self.preparation_.size}
-        n_shown = n_samples * n_epochs(self.config_.training, n_samples)
-        return training_flops(self.network_, **shape) * n_shown + self._sorter_flops()
+    def _network_flops(self, n_samples: int) -> int:
+        """What the training of the network has cost, in floating-point operations."""
+        cost = training_flops(self.network_, channels=self.preparation_.channels, size=self.preparation_.size)
+        return cost * n_samples * n_epochs(self.config_.training, n_samples)
 
-    def _sorter_flops(self) -> int:
-        """The part of it that the classifier has cost."""
-        if self._sorter.classifier is None:
+    def _sorter_flops(self, sorter: Sorter) -> int:
+        """The same of the classifier, if there is one."""
+        if sorter.classifier is None:
             return 0
-        preparation = self._trained().classifier_preparation(self._sorter.is_reclustered)
-        cost = training_flops(self._sorter.classifier, channels=preparation.channels, size=preparation.size)
-        return cost * self._sorter.n_images
+        preparation = self._trained().classifier_preparation(sorter.is_reclustered)
+        return training_flops(sorter.classifier, channels=preparation.channels, size=preparation.size) * sorter.n_images
 
     def _build_network(self, n_parents: int) -> AcolNetwork:
         return build_network(
@@ -350,7 +361,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         )
 
     def _checkpoint(self, stage: str) -> Path | None:
-        return Path(self.checkpoint) / f"{self._prefix}{stage}.safetensors" if self.checkpoint else None
+        return Path(self.checkpoint) / f"{stage}{self._suffix}.safetensors" if self.checkpoint else None
 
     def _config(self, images: ImageSet) -> Config:
         """The recipe with all changes, checked against the images and the number of clusters."""
@@ -386,7 +397,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
 
     def _stage(self, name: str) -> Callable[[int, int], None] | None:
         hook = self.on_stage
-        return (lambda done, total: hook(name, done, total)) if hook else None
+        return (lambda done, total: hook(name + self._suffix, done, total)) if hook else None
 
     def _images(self, X: Any, *, reset: bool = False) -> ImageSet:
         if isinstance(X, ImageSet):

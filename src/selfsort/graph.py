@@ -83,16 +83,18 @@ def spectrum(graph: csr_array, n_values: int) -> Spectrum:
 
 
 def consensus_spectrum(opinions: Sequence[NDArray[np.int64]], n_values: int) -> Spectrum:
-    """The same for the graph that joins images as often as several clusterings do: C D⁻¹ Cᵀ, of which no image pair is formed.
+    """The same for the graph C D⁻¹ Cᵀ, which joins the images that several clusterings have together; it is not formed.
 
-    C has a column for each cluster of each clustering and shares a row of 1 among them; D are its column sums.
+    C has a column for each cluster of each clustering, each image shares a 1 among those it is in, and D are the column sums.
+    There may be fewer values: the clusterings have no more to tell.
 
     >>> consensus_spectrum([np.array([0, 0, 1]), np.array([1, 1, 0])], 2).values.round(6).tolist()
     [1.0, 1.0]
     """
     columns = np.concatenate([labels[:, None] == np.unique(labels) for labels in opinions], axis=1) / len(opinions)
     vectors, roots, _ = np.linalg.svd(columns / np.sqrt(columns.sum(axis=0)), full_matrices=False)
-    return Spectrum(roots[:n_values] ** 2, vectors[:, :n_values])
+    kept = np.flatnonzero(roots[:n_values] > SMALLEST_DISTANCE)
+    return Spectrum(roots[kept] ** 2, vectors[:, kept])
 
 
 def embedding(found: Spectrum, n_clusters: int) -> NDArray[np.float32]:

@@ -94,7 +94,8 @@ class Lab:
             self.images = self.images.take(sample_rows(len(self.images), QUICK_IMAGES, seed=0))
         assert self.scored.truth is not None
         self.truth = self.scored.truth
-        self.config = get_recipe(spec.recipe, channels=self.images.pixels.shape[1]).replace(spec.settings)
+        self.recipe = get_recipe(spec.recipe, channels=self.images.pixels.shape[1], n_samples=len(self.images))
+        self.config = self.recipe.replace(spec.settings)
         recipe_epochs = QUICK_EPOCHS if spec.quick else n_epochs(self.config.training, len(self.images))
         self.epochs = spec.epochs or recipe_epochs
         self.milestones = milestones(self.epochs)
@@ -128,7 +129,7 @@ class Lab:
         return lambda done, total: self.on_stage(name, done, total) if self.on_stage else None
 
     def _trained(self, seed: int, changes: Mapping[str, Any]) -> "Trained":
-        known = {name: value for name, value, _ in get_recipe(self.spec.recipe, channels=self.images.pixels.shape[1]).settings()}
+        known = {name: value for name, value, _ in self.recipe.settings()}
         wanted = {name: value for name, value in (dict(self.spec.settings) | dict(changes)).items() if known.get(name) != value}
         size = f"_{len(self.images)}-images" if self.spec.quick and len(self.images) == QUICK_IMAGES else ""
         name = f"{self.spec.dataset}_{self.spec.recipe}_{self.epochs}-epochs_seed-{seed}{size}{slug(wanted)}"
