@@ -97,12 +97,12 @@ class Bars:
         done = (record.epoch - 1) * progress.n_steps + progress.step
         terms = "  ".join(f"{SHORT_NAMES[name]} {value:.3f}" for name, value in record.terms.items() if name in SHORT_NAMES)
         detail = (
-            f"{record.stage} {record.epoch}/{progress.n_epochs}  {terms}  "
+            f"{record.epoch}/{progress.n_epochs}  {terms}  "
             f"{progress.images_per_second:,.0f} img/s  {duration(progress.seconds_left)} left"
         )
         self._show(record.stage, done, progress.n_epochs * progress.n_steps, detail)
         if progress.step == progress.n_steps and not self.display.console.is_terminal:
-            say(detail)
+            say(f"{record.stage} {detail}")
         return bool(stopped)
 
     def stage(self, name: str, done: int, total: int, *, stopped: Sequence[int] = ()) -> None:
