@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo check lint types architecture test slow browser screenshots fuzz torture lock verify licences sbom audit clean
+.PHONY: demo check lint types architecture architecture-picture test slow browser screenshots fuzz torture lock verify licences sbom audit clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -10,8 +10,8 @@ BIN := .venv/bin
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: .venv/ready            ## sort the embedded digits and show the scores; one network only, for speed
-	$(BIN)/selfsort fit digits --out runs/demo --overwrite --set recluster.opinions=1
+demo: .venv/ready            ## sort the embedded digits and show the scores
+	$(BIN)/selfsort fit digits --out runs/demo --overwrite
 
 check: browser lint types architecture test  ## everything that must pass before a commit
 
@@ -24,6 +24,9 @@ types: .venv/ready
 
 architecture: .venv/ready
 	$(BIN)/lint-imports
+
+architecture-picture: .venv/ready  ## docs/architecture.svg, from the imports as they are
+	$(BIN)/python tools/architecture.py
 
 # One test process per core with one thread each: threads of several torch processes would wait for each other.
 test: .venv/ready            ## the fast suite, under 3 minutes
@@ -42,7 +45,7 @@ browser: .venv/ready         ## a Chromium for the tests of the pages, unless th
 
 RUN ?= runs/demo
 screenshots: browser         ## docs/report.png, from the report of RUN
-	SELFSORT_REPORT_OF=$(RUN) $(BIN)/pytest tests/test_browser_report.py -k screenshot
+	SELFSORT_REPORT_OF=$(RUN) $(BIN)/pytest tests/report/test_browser_report.py -k screenshot
 
 fuzz: .venv/ready            ## over 100 000 damaged inputs for every reader; writes benchmarks/fuzz.json
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzzing.py --out benchmarks/fuzz.json

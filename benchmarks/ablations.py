@@ -1,8 +1,10 @@
-"""Runs variants of a recipe on one data set and appends a JSON line for each; truth is only used to print scores.
+"""Runs variants of a recipe on one data set and appends a JSON line for each; truth is only used to
+print scores.
 
     python benchmarks/ablations.py usps --group refinement --seeds 0 1 2 --data-dir DIR --work DIR
 
-Stage 1 is trained once per seed and shared by all variants that do not change it (its checkpoint stays in --work).
+Stage 1 is trained once per seed and shared by all variants that do not change it (its checkpoint
+stays in --work).
 """
 
 import argparse
@@ -17,8 +19,22 @@ import torch
 
 from selfsort import SelfSort, load_dataset, score
 
-WEAK = {"shift": 1 / 16, "rotation": 0.15, "scale": 0.1, "shear": 0.0, "aspect": 0.0, "elastic": 0.0}
-STRONG = {"shift": 0.1, "rotation": 0.3, "scale": 0.15, "shear": 0.25, "aspect": 0.1, "elastic": 0.06}
+WEAK = {
+    "shift": 1 / 16,
+    "rotation": 0.15,
+    "scale": 0.1,
+    "shear": 0.0,
+    "aspect": 0.0,
+    "elastic": 0.0,
+}
+STRONG = {
+    "shift": 0.1,
+    "rotation": 0.3,
+    "scale": 0.15,
+    "shear": 0.25,
+    "aspect": 0.1,
+    "elastic": 0.06,
+}
 OFF = {"shift": 0.0, "rotation": 0.0, "scale": 0.0, "shear": 0.0, "aspect": 0.0, "elastic": 0.0}
 
 
@@ -57,7 +73,10 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
         "twice the steps": {"training.min_steps": 2000},
         "20 duplicates": {"network.n_duplicates": 20},
         "affinity 0.1": {"objective.affinity_weight": 0.1},
-        "no affinity, no balance": {"objective.affinity_weight": 0.0, "objective.balance_weight": 0.0},
+        "no affinity, no balance": {
+            "objective.affinity_weight": 0.0,
+            "objective.balance_weight": 0.0,
+        },
         "affinity and balance over all nodes": {"objective.gar": "original"},
         "rotations only": {"transforms": "T1,T2,T3,T4"},
     },
@@ -66,7 +85,9 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
 
 def main() -> None:
     """Run the variants of a group, one seed after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("dataset")
     parser.add_argument("--group", choices=GROUPS, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
@@ -82,17 +103,33 @@ def main() -> None:
     for seed in arguments.seeds:
         for name, settings in GROUPS[arguments.group].items():
             shares_stage_1 = arguments.group != "training"
-            place = arguments.work / f"{arguments.dataset}-{seed}" / ("shared" if shares_stage_1 else name.replace(" ", "-"))
+            place = (
+                arguments.work
+                / f"{arguments.dataset}-{seed}"
+                / ("shared" if shares_stage_1 else name.replace(" ", "-"))
+            )
             (place / "refinement.safetensors").unlink(missing_ok=True)
             begin = time.monotonic()
-            sorter = SelfSort(10, recipe="standard", settings=settings, random_state=seed, checkpoint=place).fit(images)
-            row: dict[str, Any] = {"dataset": arguments.dataset, "group": arguments.group, "variant": name, "seed": seed}
+            sorter = SelfSort(
+                10, recipe="standard", settings=settings, random_state=seed, checkpoint=place
+            ).fit(images)
+            row: dict[str, Any] = {
+                "dataset": arguments.dataset,
+                "group": arguments.group,
+                "variant": name,
+                "seed": seed,
+            }
             row |= {"refined": asdict(score(images.truth, sorter.labels_))}
             if sorter.agreement_:
                 chosen = np.flatnonzero(sorter.agreement_.labels >= 0)
-                row["graph_accuracy"] = score(images.truth[chosen], sorter.agreement_.labels[chosen]).accuracy
+                row["graph_accuracy"] = score(
+                    images.truth[chosen], sorter.agreement_.labels[chosen]
+                ).accuracy
                 row["counted"] = sorter.agreement_.cluster_count.n_clusters
-            row |= {"tflop": round(sorter.training_flops_ / 1e12, 3), "seconds": round(time.monotonic() - begin)}
+            row |= {
+                "tflop": round(sorter.training_flops_ / 1e12, 3),
+                "seconds": round(time.monotonic() - begin),
+            }
             print(json.dumps(row), flush=True)
             with output.open("a") as file:
                 file.write(json.dumps(row) + "\n")

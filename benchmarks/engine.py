@@ -1,10 +1,12 @@
 """How fast the paper's training runs, plain and with selfsort, side by side in one run.
 
-    python benchmarks/engine.py [--rounds 6] [--steps 5] [--threads N] [--out benchmarks/engine.json]
+    python benchmarks/engine.py [--rounds 6] [--steps 5] [--threads N] [--out
+    benchmarks/engine.json]
 
-Two processes take turns, a few steps each: `plain.py`, as a practitioner would write it, and selfsort's own training loop
-with recipe `paper`. Both do everything that a step takes (reading, transforming, learning). Between the turns this process
-measures the machine's sgemm peak, so all figures come from the same minutes. Nothing else should run meanwhile.
+Two processes take turns, a few steps each: `plain.py`, as a practitioner would write it, and
+selfsort's own training loop with recipe `paper`. Both do everything that a step takes (reading,
+transforming, learning). Between the turns this process measures the machine's sgemm peak, so all
+figures come from the same minutes. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -26,15 +28,16 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from plain import PlainNetwork, plain_batches, plain_loss
-from selfsort.cli import WAITING
+from selfsort.cli.main import WAITING
 from selfsort.config import Config
-from selfsort.images import as_image_set
-from selfsort.loop import Progress, run_loop
-from selfsort.machine import prepare_process
-from selfsort.network import build_network
-from selfsort.preparation import Preparation
-from selfsort.trainer import training_task
-from selfsort.transforms import DIHEDRAL
+from selfsort.data.image_set import as_image_set
+from selfsort.method.devices import prepare_process
+from selfsort.method.inputs import Inputs
+from selfsort.method.network import build_network
+from selfsort.method.preparation import Preparation
+from selfsort.method.transforms import DIHEDRAL
+from selfsort.training.loop import Progress, run_loop
+from selfsort.training.pretrain import training_task
 
 SHAPES = ((1, 16), (1, 28), (3, 32))
 BATCH, N_IMAGES = 400, 20_000
@@ -64,15 +67,21 @@ def plain_steps(pixels: Any) -> Iterator[Step]:
 
 
 def selfsort_steps(pixels: Any, tell: Callable[[Step], None]) -> None:
-    """The same by selfsort's own loop: `tell` is called after every step, and may keep the loop waiting."""
+    """The same by selfsort's own loop: `tell` is called after every step, and may keep the loop
+    waiting.
+    """
     images = as_image_set(pixels)
     channels, size = pixels.shape[1], pixels.shape[2]
     config = Config().replace({"training.epochs": 1_000_000})
     network = build_network(
-        config.network, channels=channels, size=size, n_parents=len(DIHEDRAL), generator=torch.Generator().manual_seed(0)
+        config.network,
+        shape=(channels, size, size),
+        n_parents=len(DIHEDRAL),
+        generator=torch.Generator().manual_seed(0),
     )
     preparation = Preparation(channels, size, images.low, images.high, "unit")
-    task = training_task(network, images, preparation=preparation, transforms=DIHEDRAL, config=config, seed=0)
+    inputs = Inputs(images, preparation)
+    task = training_task(network, inputs, transforms=DIHEDRAL, config=config, seed=0)
     marks: dict[str, float] = {}
 
     def mark(name: str) -> None:
@@ -115,13 +124,18 @@ def shares_of_time(profiler: torch.profiler.profile) -> dict[str, float]:
     """The share of each kind of operation in the processor time."""
     shares = dict.fromkeys([*KINDS, "rest"], 0.0)
     for entry in profiler.key_averages():
-        kind = next((kind for kind, parts in KINDS.items() if any(part in entry.key for part in parts)), "rest")
+        kind = next(
+            (kind for kind, parts in KINDS.items() if any(part in entry.key for part in parts)),
+            "rest",
+        )
         shares[kind] += entry.self_cpu_time_total
     return {kind: round(share / sum(shares.values()), 3) for kind, share in shares.items()}
 
 
 class Turns:
-    """Keeps a process waiting until it is asked for steps, then answers with their times and the most memory so far."""
+    """Keeps a process waiting until it is asked for steps, then answers with their times and the
+    most memory so far.
+    """
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
@@ -138,12 +152,18 @@ class Turns:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             if self.profiler:
                 self.profiler.stop()
-            self.pipe.send((self.done, memory, shares_of_time(self.profiler) if self.profiler else None))
+            self.pipe.send(
+                (self.done, memory, shares_of_time(self.profiler) if self.profiler else None)
+            )
         self.done = []
         self.n_steps, with_profile = self.pipe.recv()
         if not self.n_steps:
             raise SystemExit
-        self.profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) if with_profile else None
+        self.profiler = (
+            torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+            if with_profile
+            else None
+        )
         if self.profiler:
             self.profiler.start()
 
@@ -151,7 +171,9 @@ class Turns:
 def work(kind: str, shape: tuple[int, int], threads: int | None, pipe: Connection) -> None:
     """A process of its own that trains by turns."""
     channels, size = shape
-    pixels = np.random.default_rng(0).integers(256, size=(N_IMAGES, channels, size, size), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(
+        256, size=(N_IMAGES, channels, size, size), dtype=np.uint8
+    )
     turns = Turns(pipe)
     if kind == "plain":
         torch.set_num_threads(threads or torch.get_num_threads())
@@ -163,10 +185,14 @@ def work(kind: str, shape: tuple[int, int], threads: int | None, pipe: Connectio
 
 
 def step_flops(shape: tuple[int, int]) -> int:
-    """Floating-point operations of forward and backward, as torch counts them: convolutions and matrix products."""
+    """Floating-point operations of forward and backward, as torch counts them: convolutions and
+    matrix products.
+    """
     network = PlainNetwork(*shape)
     with FlopCounterMode(display=False) as counter:
-        loss = plain_loss(network(torch.rand(BATCH, shape[0], shape[1], shape[1])), torch.arange(BATCH) % 8)
+        loss = plain_loss(
+            network(torch.rand(BATCH, shape[0], shape[1], shape[1])), torch.arange(BATCH) % 8
+        )
         loss.backward()  # type: ignore[no-untyped-call]
     return int(counter.get_total_flops())
 
@@ -182,13 +208,17 @@ def sgemm_peak(size: int = 2048, repeats: int = 6) -> float:
     return 2 * size**3 / min(seconds)
 
 
-def compare(shape: tuple[int, int], *, rounds: int, steps: int, threads: int | None) -> dict[str, Any]:
+def compare(
+    shape: tuple[int, int], *, rounds: int, steps: int, threads: int | None
+) -> dict[str, Any]:
     """Both implementations by turns on one image shape."""
     spawn = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
     for kind in ("plain", "selfsort"):
         pipes[kind], other = spawn.Pipe()
-        with patch.dict(os.environ, WAITING if kind == "selfsort" else {}):  # as its command line does
+        with patch.dict(
+            os.environ, WAITING if kind == "selfsort" else {}
+        ):  # as its command line does
             spawn.Process(target=work, args=(kind, shape, threads, other), daemon=True).start()
     times: dict[str, list[Step]] = {kind: [] for kind in pipes}
     memory, peaks, ratios = dict.fromkeys(pipes, 0.0), [], []
@@ -213,7 +243,9 @@ def compare(shape: tuple[int, int], *, rounds: int, steps: int, threads: int | N
         phases = {phase: statistics.median(step[phase] for step in done) for phase in PHASES}
         inside = statistics.median(sum(step.values()) - step["data"] for step in done)
         found[kind] = {
-            "images_per_second": round(BATCH / statistics.median(sum(step.values()) for step in done)),
+            "images_per_second": round(
+                BATCH / statistics.median(sum(step.values()) for step in done)
+            ),
             "share_of_peak": round(flops / inside / peak, 3),
             "milliseconds": {phase: round(1000 * seconds, 1) for phase, seconds in phases.items()},
             "peak_memory_mb": round(memory[kind]),
@@ -232,31 +264,49 @@ def compare(shape: tuple[int, int], *, rounds: int, steps: int, threads: int | N
 def tables(result: dict[str, Any]) -> str:
     """The figures as `RESULTS.md` has them."""
     head = (
-        "| images | plain, images/s | selfsort, images/s | ratio | sgemm, GFLOP/s | plain, of the peak | selfsort, of the peak "
+        "| images | plain, images/s | selfsort, images/s | ratio | sgemm, GFLOP/s | plain, "
+        "of the peak | selfsort, of the peak "
     )
-    head += "| plain: data / forward / backward / optimiser, ms | selfsort: the same | peak memory, MB |"
+    head += (
+        "| plain: data / forward / backward / optimiser, ms | selfsort: the same | peak "
+        "memory, MB |"
+    )
     lines = [head, "|---" * 10 + "|"]
     for row in result["shapes"]:
         kinds = [row[kind] for kind in ("plain", "selfsort")]
         speeds, shares, times = (
             [f"{kind['images_per_second']:,}" for kind in kinds],
             [f"{kind['share_of_peak']:.0%}" for kind in kinds],
-            [" / ".join(f"{value:.0f}" for value in kind["milliseconds"].values()) for kind in kinds],
+            [
+                " / ".join(f"{value:.0f}" for value in kind["milliseconds"].values())
+                for kind in kinds
+            ],
         )
         ratio = f"**{row['ratio']:.2f}** ({min(row['ratios']):.2f}–{max(row['ratios']):.2f})"
         memory = ", ".join(str(kind["peak_memory_mb"]) for kind in kinds)
-        lines.append(f"| {' | '.join([row['shape'], *speeds, ratio, str(row['sgemm_gflops']), *shares, *times, memory])} |")
+        cells = [row["shape"], *speeds, ratio, str(row["sgemm_gflops"]), *shares, *times, memory]
+        lines.append(f"| {' | '.join(cells)} |")
     for row in result["shapes"]:
         if row["shape"] == "1×28×28":
-            lines += ["", "| 1×28×28, share of the time | " + " | ".join(row["plain"]["profile"]) + " |", "|---" * 9 + "|"]
+            lines += [
+                "",
+                "| 1×28×28, share of the time | " + " | ".join(row["plain"]["profile"]) + " |",
+                "|---" * 9 + "|",
+            ]
             for text, kind in (("before: plain", "plain"), ("after: selfsort", "selfsort")):
-                lines.append(f"| {text} | " + " | ".join(f"{share:.1%}" for share in row[kind]["profile"].values()) + " |")
+                lines.append(
+                    f"| {text} | "
+                    + " | ".join(f"{share:.1%}" for share in row[kind]["profile"].values())
+                    + " |"
+                )
     return "\n".join(lines)
 
 
 def main() -> None:
     """Measure all shapes, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int)
@@ -270,7 +320,13 @@ def main() -> None:
         if shape[1] in arguments.sizes
     ]
     capability = torch.backends.cpu.get_cpu_capability()
-    result = {"threads": threads, "cpu": capability, "torch": torch.__version__, "batch": BATCH, "shapes": rows}
+    result = {
+        "threads": threads,
+        "cpu": capability,
+        "torch": torch.__version__,
+        "batch": BATCH,
+        "shapes": rows,
+    }
     arguments.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(tables(result))
 

@@ -1,7 +1,9 @@
-"""The paper's training as a practitioner would write it in an afternoon: what `engine.py` compares selfsort with.
+"""The paper's training as a practitioner would write it in an afternoon: what `engine.py` compares
+selfsort with.
 
-Plain and honest: channels first, a `DataLoader` that transforms image by image, layers, dropout and Adam as they come, the
-equations written down parent by parent. It shares no code with selfsort, so it is its reference in a test as well.
+Plain and honest: channels first, a `DataLoader` that transforms image by image, layers, dropout and
+Adam as they come, the equations written down parent by parent. It shares no code with selfsort, so
+it is its reference in a test as well.
 """
 
 from collections.abc import Iterator
@@ -15,7 +17,9 @@ N_PARENTS, N_DUPLICATES = 8, 20
 
 
 class TransformedImages(Dataset[tuple[Tensor, int]]):
-    """Each image under a random one of the eight rotations and flips, drawn when it is asked for."""
+    """Each image under a random one of the eight rotations and flips, drawn when it is asked
+    for.
+    """
 
     def __init__(self, pixels: Tensor) -> None:
         self.pixels = pixels
@@ -73,11 +77,15 @@ def plain_loss(z: Tensor, parents: Tensor) -> Tensor:
         v = torch.diag(n)
         outer = torch.outer(v, v)
         alpha = alpha + (n.sum() - v.sum()) / ((N_DUPLICATES - 1) * v.sum())
-        beta = beta + (outer.sum() - torch.diag(outer).sum()) / ((N_DUPLICATES - 1) * torch.diag(outer).sum())
+        beta = beta + (outer.sum() - torch.diag(outer).sum()) / (
+            (N_DUPLICATES - 1) * torch.diag(outer).sum()
+        )
     return loss + 0.1 * alpha / N_PARENTS + 1.0 * (1 - beta / N_PARENTS) + 1e-6 * (b**2).sum()
 
 
 def plain_batches(pixels: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches without end, epoch after epoch."""
     while True:
-        yield from DataLoader(TransformedImages(pixels), batch_size=batch_size, shuffle=True, drop_last=True)
+        yield from DataLoader(
+            TransformedImages(pixels), batch_size=batch_size, shuffle=True, drop_last=True
+        )

@@ -19,18 +19,37 @@ from playwright.sync_api import Browser, sync_playwright
 
 from find_browser import ARGUMENTS, find_browser
 
-checked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int will do where a float is wanted, as Python has it
-STAGES_WITH_SHAPES = ("preparation", "transforms", "pseudo", "encoder", "network", "gar", "objective")
-install_import_hook([f"selfsort.{stage}" for stage in STAGES_WITH_SHAPES], "conftest.checked")
+checked = beartype(
+    conf=BeartypeConf(is_pep484_tower=True)
+)  # an int will do where a float is wanted, as Python has it
+STAGES_WITH_SHAPES = (
+    "preparation",
+    "transforms",
+    "pseudo",
+    "encoder",
+    "network",
+    "gar",
+    "objective",
+)
+install_import_hook(
+    [f"selfsort.method.{stage}" for stage in STAGES_WITH_SHAPES], "conftest.checked"
+)
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-SMALL = {"network.width": 4, "network.latent_width": 32, "network.n_duplicates": 5, "training.batch_size": 64}
+SMALL = {
+    "network.width": 4,
+    "network.latent_width": 32,
+    "network.n_duplicates": 5,
+    "training.batch_size": 64,
+}
 """Settings of a network that trains in a moment."""
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes are no names of tests: compressed ones hold the time, and test processes that collect other names refuse to run."""
+    """Bytes are no names of tests: compressed ones hold the time, and test processes that collect
+    other names refuse to run.
+    """
     return argname if isinstance(val, bytes) else None
 
 
@@ -47,7 +66,9 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _tiny_numbers() -> Iterator[None]:
-    """A command lets the processor take the tiniest numbers for 0; other tests in the same process want them."""
+    """A command lets the processor take the tiniest numbers for 0; other tests in the same process
+    want them.
+    """
     yield
     torch.set_flush_denormal(False)
 
@@ -61,7 +82,7 @@ def generator() -> torch.Generator:
 @pytest.fixture(scope="session")
 def digits() -> NDArray[np.float32]:
     """The embedded digits as (n, 8, 8) floats in [0, 1]."""
-    from selfsort.datasets import load_dataset
+    from selfsort.data.datasets import load_dataset
 
     pixels: NDArray[np.float32] = load_dataset("digits").pixels[:, 0]
     return pixels
@@ -89,7 +110,9 @@ def record_page(name: str, figures: dict[str, Any]) -> None:
 
 @pytest.fixture
 def record_figures() -> Callable[..., None]:
-    """Keeps what a test has counted in the file that SELFSORT_FIGURES names, for docs/reliability.md."""
+    """Keeps what a test has counted in the file that SELFSORT_FIGURES names, for
+    docs/reliability.md.
+    """
 
     def record(name: str, **figures: float) -> None:
         from selfsort.files import save_json
@@ -115,26 +138,43 @@ HOSTILE_NAMES = [
 
 @pytest.fixture(scope="session")
 def photos_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on 130 image files, some with hostile names, one in portrait by EXIF only; tests work on copies of it."""
+    """A finished run on 130 image files, some with hostile names, one in portrait by EXIF only;
+    tests work on copies of it.
+    """
     from click.testing import CliRunner
     from PIL import Image
 
-    from selfsort.cli import main
-    from selfsort.datasets import load_dataset
+    from selfsort.cli.main import main
+    from selfsort.data.datasets import load_dataset
 
     base, images = tmp_path_factory.mktemp("explore"), load_dataset("digits")
     (base / "photos" / "sub").mkdir(parents=True)
     names = [*HOSTILE_NAMES, *(f"sub/{number:03}.png" for number in range(121))]
     for number, name in enumerate(names):
-        picture = Image.fromarray((images.pixels[number, 0] * 255).astype(np.uint8)).resize((24, 24))
+        picture = Image.fromarray((images.pixels[number, 0] * 255).astype(np.uint8)).resize(
+            (24, 24)
+        )
         picture.save(base / "photos" / name)
     turned, exif = Image.new("RGB", (90, 30), (200, 40, 40)), Image.Exif()
     exif[0x0112] = 6  # to be shown turned by 90 degrees
     turned.save(base / "photos" / "turned.jpg", exif=exif)
-    small = ["--recipe", "paper", "--threads", "1", "--epochs", "1", "-k", "4", "--set", "clustering.n_init=1"]
+    small = [
+        "--recipe",
+        "paper",
+        "--threads",
+        "1",
+        "--epochs",
+        "1",
+        "-k",
+        "4",
+        "--set",
+        "clustering.n_init=1",
+    ]
     for setting in ("network.width=4", "network.latent_width=32", "network.n_duplicates=4"):
         small += ["--set", setting]
-    result = CliRunner().invoke(main, ["fit", str(base / "photos"), *small, "--out", str(base / "run")])
+    result = CliRunner().invoke(
+        main, ["fit", str(base / "photos"), *small, "--out", str(base / "run")]
+    )
     assert result.exit_code == 0, result.output
     return base / "run"
 

@@ -12,9 +12,13 @@ from typing import Self
 
 
 class Server:
-    """`selfsort explore` in a process of its own; `address` holds the token, `log` what it wrote to standard error."""
+    """`selfsort explore` in a process of its own; `address` holds the token, `log` what it wrote to
+    standard error.
+    """
 
-    def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, environment: dict[str, str] | None = None
+    ) -> None:
         command = [sys.executable, "-m", "selfsort", "explore", str(folder), *options]
         self.process = subprocess.Popen(
             command,
@@ -29,14 +33,21 @@ class Server:
         line, self.log = self.process.stdout.readline(), list[str]()
         found = re.search(r"(http://127\.0\.0\.1:(\d+))/([\w-]{20,})/$", line.strip())
         assert found, line + self.process.stderr.read()
-        self.address, self.origin, self.port, self.token = found[0], found[1], int(found[2]), found[3]
-        self.reader = threading.Thread(target=lambda stream: self.log.extend(stream), args=[self.process.stderr])
+        self.address, self.origin, self.port, self.token = (
+            found[0],
+            found[1],
+            int(found[2]),
+            found[3],
+        )
+        self.reader = threading.Thread(
+            target=lambda stream: self.log.extend(stream), args=[self.process.stderr]
+        )
         self.reader.start()
 
     def end(self, number: int = signal.SIGINT) -> int:
         """Send a signal, wait, answer the exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(20)
+        code = self.process.wait(60)
         self.reader.join()
         for stream in (self.process.stdout, self.process.stderr):
             assert stream
@@ -46,6 +57,11 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self.process.poll() is None:
             self.end(signal.SIGKILL)

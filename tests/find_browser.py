@@ -1,4 +1,6 @@
-"""Where a Chromium is: on the PATH, or where Playwright puts its own; also a script that prints it and fails without one."""
+"""Where a Chromium is: on the PATH, or where Playwright puts its own; also a script that prints it
+and fails without one.
+"""
 
 import shutil
 import sys
@@ -8,8 +10,8 @@ from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 """As root in a container, and without requests of its own."""
 

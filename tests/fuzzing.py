@@ -1,6 +1,8 @@
-"""Feeds every reader with damaged files: each input must be read or refused with one line, soon and in little memory.
+"""Feeds every reader with damaged files: each input must be read or refused with one line, soon and
+in little memory.
 
-python tests/fuzzing.py --out benchmarks/fuzz.json       the full number of inputs, one process per reader
+python tests/fuzzing.py --out benchmarks/fuzz.json       the full number of inputs, one process per
+reader
 """
 
 import argparse
@@ -30,7 +32,9 @@ import numpy as np
 from PIL import Image
 
 MAX_SECONDS, MAX_MEGABYTES = 5.0, 1024
-"""An input that takes longer, or a reader that takes more memory than it had before, counts as a finding."""
+"""An input that takes longer, or a reader that takes more memory than it had before, counts as a
+finding.
+"""
 
 NUMBERS = [
     b"0",
@@ -53,7 +57,9 @@ Read = Callable[[Path], Any]
 
 @dataclass
 class Target:
-    """A reader, whole files that it reads, how many damaged ones it gets, and how a damaged inside is wrapped up again."""
+    """A reader, whole files that it reads, how many damaged ones it gets, and how a damaged inside
+    is wrapped up again.
+    """
 
     read: Read
     seeds: list[bytes]
@@ -137,9 +143,14 @@ def fuzz(target: Target, folder: Path, *, seed: int, n_inputs: int) -> Outcome:
             outcome.refused += 1
             if len(str(error).splitlines()) != 1:
                 finding = f"not one line: {error!r}"
+            elif "its decoder crashed" in str(error) or "took more than" in str(error):
+                finding = str(error).partition(":")[2]
         except BaseException as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
-            finding = f"{type(error).__name__}: {str(error)[:120]} ({Path(place.filename).name}:{place.lineno})"
+            finding = (
+                f"{type(error).__name__}: {str(error)[:120]} "
+                f"({Path(place.filename).name}:{place.lineno})"
+            )
         taken = time.monotonic() - start
         outcome.slowest = max(outcome.slowest, round(taken, 2))
         if taken > MAX_SECONDS:
@@ -149,11 +160,22 @@ def fuzz(target: Target, folder: Path, *, seed: int, n_inputs: int) -> Outcome:
             if findings[finding] == 1:
                 Path(folder, f"finding-{len(findings)}-{path.name}").write_bytes(content)
     outcome.inputs, outcome.seconds = n_inputs, round(time.monotonic() - begin, 1)
-    outcome.megabytes = round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    outcome.megabytes = round(max(grown, *_decoders(), 0) / 1024)
     if outcome.megabytes > MAX_MEGABYTES:
         findings[f"took {outcome.megabytes:.0f} MB"] += 1
     outcome.findings = dict(findings)
     return outcome
+
+
+def _decoders() -> list[int]:
+    """Kilobytes that each process which decodes images has taken at most."""
+    from selfsort.data.pool import _WORKERS
+
+    status = [
+        Path(f"/proc/{worker.process.pid}/status").read_text() for _, worker in _WORKERS._idle
+    ]
+    return [int(text.split("VmHWM:")[1].split()[0]) for text in status]
 
 
 # The readers
@@ -165,39 +187,69 @@ def targets(folder: Path) -> Iterator[Target]:
     yield from _settings()
     yield from _arrays(folder)
     yield from _images()
+    yield from _forged_images()
 
 
 def _own_files(folder: Path) -> Iterator[Target]:
     import torch
 
-    from selfsort.checkpoint import load_checkpoint
-    from selfsort.cli import main
-    from selfsort.commands.fit import fit
-    from selfsort.commands.state import NOT_KEPT, load_job
-    from selfsort.estimator import SelfSort
-    from selfsort.run import load_assignments, load_run
+    from selfsort.cli.main import main
+    from selfsort.method.network import build_network
+    from selfsort.runs.folder import RunFolder
+    from selfsort.runs.job import FitJob, load_job
+    from selfsort.runs.results import load_run
+    from selfsort.runs.table import load_assignments
+    from selfsort.sorting.estimator import SelfSort
+    from selfsort.training.checkpoint import load_checkpoint
 
-    small = {"network.width": 2, "network.latent_width": 8, "network.n_duplicates": 2, "clustering.n_init": 1}
+    small = {
+        "network.width": 2,
+        "network.latent_width": 8,
+        "network.n_duplicates": 2,
+        "clustering.n_init": 1,
+    }
     standard = small | {
-        "training.min_steps": 1, "refinement.steps": 2, "refinement.width": 2, "refinement.latent_width": 8, "images.size": 8,
-        "refinement.max_size": 8, "training.min_images": 0,
+        "training.min_steps": 1, "refinement.steps": 2, "refinement.width": 2,
+        "refinement.latent_width": 8, "images.size": 8, "refinement.max_size": 8,
+        "training.min_images": 0,
     }  # fmt: skip
     pixels = np.random.default_rng(0).random((40, 8, 8), dtype=np.float32)
     np.save(folder / "noise.npy", pixels)
     models = []
     for recipe, settings in (("paper", small), ("standard", standard)):
-        sorter = SelfSort(3, recipe=recipe, epochs=1, settings=settings, checkpoint=folder / recipe).fit(pixels)
+        sorter = SelfSort(
+            3, recipe=recipe, epochs=1, settings=settings, checkpoint=folder / recipe
+        ).fit(pixels)
         models.append(sorter.save(folder / f"{recipe}.safetensors").read_bytes())
-    yield Target(SelfSort.load, models, 8_000, "model.safetensors", _with_hash, [_inside(content) for content in models])
+    yield Target(
+        SelfSort.load,
+        models,
+        8_000,
+        "model.safetensors",
+        _with_hash,
+        [_inside(content) for content in models],
+    )
 
     def read_checkpoint(path: Path) -> None:
-        network = sorter._build_network(8)
+        network = build_network(
+            sorter.config_.network,
+            shape=sorter.model_.trained.preparations.network.shape,
+            n_parents=8,
+            generator=torch.Generator(),
+        )
         optimizer = torch.optim.Adam(network.parameters(), fused=True)
         load_checkpoint(path, network, optimizer, network.generator, {"seed": 0})
 
-    checkpoints = [(folder / recipe / "training.safetensors").read_bytes() for recipe in ("standard",)]
+    checkpoints = [
+        (folder / recipe / "training.safetensors").read_bytes() for recipe in ("standard",)
+    ]
     yield Target(
-        read_checkpoint, checkpoints, 5_000, "checkpoint.safetensors", _with_hash, [_inside(content) for content in checkpoints]
+        read_checkpoint,
+        checkpoints,
+        5_000,
+        "checkpoint.safetensors",
+        _with_hash,
+        [_inside(content) for content in checkpoints],
     )
     run = folder / "run"
     arguments = [
@@ -216,23 +268,37 @@ def _own_files(folder: Path) -> Iterator[Target]:
     for name, value in small.items():
         arguments += ["--set", f"{name}={value}"]
     main(arguments, standalone_mode=False)
-    yield Target(lambda path: load_run(_beside(path, run)), [(run / "run.json").read_bytes()], 8_000, "run.json")
+    yield Target(
+        lambda path: load_run(_beside(path, run)),
+        [(run / "run.json").read_bytes()],
+        8_000,
+        "run.json",
+    )
     hostile = b'name,cluster,confidence,truth\n"a\nb",0,0.5,x\n\'=1,1,1.0,"y"\n'
-    yield Target(load_assignments, [(run / "assignments.csv").read_bytes()[:500], hostile], 8_000, "assignments.csv")
-    job: dict[str | None, Any] = {
-        option.name: False if getattr(option, "is_flag", False) else None for option in fit.params if option.name not in NOT_KEPT
-    }
-    job |= {"source": "digits", "clusters": 10, "seed": 0, "changes": ["a=b"], "size": 8}
-    yield Target(lambda path: load_job(path.parent, fit.params), [json.dumps(job, indent=1).encode()], 6_000, "job.json")
+    yield Target(
+        load_assignments,
+        [(run / "assignments.csv").read_bytes()[:500], hostile],
+        8_000,
+        "assignments.csv",
+    )
+    job = FitJob("digits", settings={"training.batch_size": 100}, size=8, threads=1)
+    yield Target(
+        lambda path: load_job(RunFolder(path.parent)),
+        [json.dumps(asdict(job), indent=1).encode()],
+        6_000,
+        "job.json",
+    )
     yield _journal(folder)
-    yield Target(lambda path: _inspect(path), models + checkpoints, 1_000, "inspect: model.safetensors", _with_hash,
+    yield Target(lambda path: _inspect(path), models + checkpoints, 1_000,
+    "inspect: model.safetensors", _with_hash,
                  [_inside(content) for content in models])  # fmt: skip
 
 
 def _journal(folder: Path) -> Target:
     """The edits of `explore`; inside, each line gets the checksum it should have."""
-    from selfsort.edits import Accept, Edit, Mark, Merge, Move, Rename, Split, State
-    from selfsort.journal import Journal, load_history
+    from selfsort.runs.edits import Accept, Edit, Mark, Merge, Move, Rename, Split
+    from selfsort.runs.journal import Journal, load_history
+    from selfsort.runs.state import State
 
     start = State.of(np.arange(40) % 4, 4)
     journal = Journal(folder, start)
@@ -252,18 +318,31 @@ def _journal(folder: Path) -> Target:
         journal.add(edit)
     journal.close()
     content = journal.path.read_bytes()
-    bodies = b"\n".join(re.sub(rb'^{"crc":"[0-9a-f]*","entry":(.*)}$', rb"\1", line) for line in content.splitlines())
+    bodies = b"\n".join(
+        re.sub(rb'^{"crc":"[0-9a-f]*","entry":(.*)}$', rb"\1", line)
+        for line in content.splitlines()
+    )
 
     def wrap(bodies: bytes) -> bytes:
-        return b"".join(b'{"crc":"%08x","entry":%b}\n' % (zlib.crc32(body), body) for body in bodies.split(b"\n"))
+        return b"".join(
+            b'{"crc":"%08x","entry":%b}\n' % (zlib.crc32(body), body)
+            for body in bodies.split(b"\n")
+        )
 
-    return Target(lambda path: load_history(path.parent, start), [content], 8_000, "edits.jsonl", wrap, [bodies])
+    return Target(
+        lambda path: load_history(path.parent, start),
+        [content],
+        8_000,
+        "edits.jsonl",
+        wrap,
+        [bodies],
+    )
 
 
 def _inspect(path: Path) -> None:
     from click.testing import CliRunner
 
-    from selfsort.cli import main
+    from selfsort.cli.main import main
     from selfsort.errors import ModelFileError
 
     result = CliRunner().invoke(main, ["inspect", str(path)])
@@ -289,7 +368,9 @@ def _inside(content: bytes) -> bytes:
 
 
 def _with_hash(inside: bytes) -> bytes:
-    """A model file with the right hash for its damaged content, if that can be had, as a forger would write it."""
+    """A model file with the right hash for its damaged content, if that can be had, as a forger
+    would write it.
+    """
     from safetensors.numpy import load
 
     from selfsort.container import content_hash
@@ -309,8 +390,8 @@ def _with_hash(inside: bytes) -> bytes:
 
 def _settings() -> Iterator[Target]:
     from selfsort.config import load_toml, parse_value
+    from selfsort.method.transforms import get_transforms
     from selfsort.recipes import RECIPES, get_recipe
-    from selfsort.transforms import get_transforms
 
     tables = []
     for name in RECIPES:
@@ -327,7 +408,9 @@ def _settings() -> Iterator[Target]:
 
     def read_change(path: Path) -> None:
         name, _, value = path.read_bytes().decode("utf-8", "surrogateescape").partition("=")
-        get_transforms(get_recipe("standard").replace({name.strip(): parse_value(value.strip())}).transforms)
+        get_transforms(
+            get_recipe("standard").replace({name.strip(): parse_value(value.strip())}).transforms
+        )
 
     changes = [f"{name}={value}".encode() for name, value, _ in get_recipe("standard").settings()]
     yield Target(read_toml, tables, 8_000, "config.toml")
@@ -337,8 +420,9 @@ def _settings() -> Iterator[Target]:
 def _arrays(folder: Path) -> Iterator[Target]:
     from scipy.io import savemat
 
-    from selfsort import datasets
-    from selfsort.images import as_image_set, load_images
+    from selfsort.data import datasets
+    from selfsort.data.folder import load_images
+    from selfsort.data.image_set import as_image_set
 
     draw = np.random.default_rng(0)
     arrays = [
@@ -353,20 +437,43 @@ def _arrays(folder: Path) -> Iterator[Target]:
         return buffer.getvalue()
 
     npys = [encode(np.save, arr=array) for array in arrays]
-    npzs = [encode(save, images=arrays[1], y=np.arange(4)) for save in (np.savez, np.savez_compressed)]
+    npzs = [
+        encode(save, images=arrays[1], y=np.arange(4)) for save in (np.savez, np.savez_compressed)
+    ]
 
     def touch(path: Path) -> None:
         float(np.asarray(load_images(path).pixels).astype(np.float64).sum())
 
     yield Target(touch, npys, 8_000, "array.npy")
     yield Target(touch, npzs, 5_000, "arrays.npz")
-    idx = [struct.pack(">I3I", 0x803, 5, 8, 8) + bytes(range(64)) * 5, struct.pack(">2I", 0x801, 5) + bytes(5)]
-    yield Target(datasets._read_idx, [gzip.compress(content) for content in idx], 5_000, "idx.gz", gzip.compress, idx)
-    text = b"\n".join(b"%d 1:-0.5 2:%.3f 256:1" % (label, label / 10) for label in range(1, 11)) + b"\n"
+    idx = [
+        struct.pack(">I3I", 0x803, 5, 8, 8) + bytes(range(64)) * 5,
+        struct.pack(">2I", 0x801, 5) + bytes(5),
+    ]
     yield Target(
-        lambda path: as_image_set(*datasets._read_usps([path])[:1]), [bz2.compress(text)], 5_000, "usps.bz2", bz2.compress, [text]
+        datasets._read_idx,
+        [gzip.compress(content) for content in idx],
+        5_000,
+        "idx.gz",
+        gzip.compress,
+        idx,
     )
-    content = {"X": draw.integers(0, 255, (32, 32, 3, 2), dtype=np.uint8), "y": np.array([[1], [10]], dtype=np.uint8)}
+    text = (
+        b"\n".join(b"%d 1:-0.5 2:%.3f 256:1" % (label, label / 10) for label in range(1, 11))
+        + b"\n"
+    )
+    yield Target(
+        lambda path: as_image_set(*datasets._read_usps([path])[:1]),
+        [bz2.compress(text)],
+        5_000,
+        "usps.bz2",
+        bz2.compress,
+        [text],
+    )
+    content = {
+        "X": draw.integers(0, 255, (32, 32, 3, 2), dtype=np.uint8),
+        "y": np.array([[1], [10]], dtype=np.uint8),
+    }
     mats = []
     for is_compressed in (False, True):
         buffer = io.BytesIO()
@@ -376,13 +483,14 @@ def _arrays(folder: Path) -> Iterator[Target]:
 
 
 def _images() -> Iterator[Target]:
-    from selfsort.images import load_images
+    from selfsort.data.folder import load_images
 
     draw = np.random.default_rng(0)
     colour = Image.fromarray(draw.integers(0, 255, (12, 16, 3), dtype=np.uint8))
     modes = {
-        "png": "1 L LA P RGB RGBA I;16", "jpg": "L RGB CMYK", "gif": "P L", "webp": "RGB RGBA", "tif": "1 L P RGB CMYK F I;16",
-        "bmp": "1 L P RGB", "ppm": "L RGB", "tga": "L RGB RGBA", "ico": "RGBA", "jp2": "L RGB",
+        "png": "1 L LA P RGB RGBA I;16", "jpg": "L RGB CMYK", "gif": "P L", "webp": "RGB RGBA",
+        "tif": "1 L P RGB CMYK F I;16", "bmp": "1 L P RGB", "ppm": "L RGB", "tga": "L RGB RGBA",
+        "ico": "RGBA", "jp2": "L RGB", "avif": "RGB",
     }  # fmt: skip
     for suffix, names in modes.items():
         seeds = []
@@ -396,7 +504,9 @@ def _images() -> Iterator[Target]:
             if suffix in ("gif", "webp"):
                 options.append({"save_all": True, "append_images": [image.rotate(90)]})
             if suffix == "tif" and mode != "F":
-                options += [{"compression": kind} for kind in ("tiff_lzw", "tiff_adobe_deflate", "packbits")]
+                options += [
+                    {"compression": kind} for kind in ("tiff_lzw", "tiff_adobe_deflate", "packbits")
+                ]
             if suffix == "jpg":
                 exif = Image.Exif()
                 exif[0x0112] = 6
@@ -406,11 +516,43 @@ def _images() -> Iterator[Target]:
                 image.save(buffer, Image.registered_extensions()[f".{suffix}"], **option)
                 seeds.append(buffer.getvalue())
         wrap, inner = (_with_checksums, seeds) if suffix == "png" else (None, [])
-        yield Target(load_images, seeds, 6_000 if suffix in ("png", "jpg", "tif") else 3_000, f"image.{suffix}", wrap, inner)
+        yield Target(
+            load_images,
+            seeds,
+            10_000 if suffix in ("png", "jpg", "tif") else 6_000,
+            f"image.{suffix}",
+            wrap,
+            inner,
+        )
+
+
+def _forged_images() -> Iterator[Target]:
+    """What only looks like an image that is read: other formats, archives, no file at all."""
+    from forging import SPECIAL, archives, every_format, iptc
+    from selfsort.data.folder import load_images
+
+    kinds = list(every_format().values())
+    yield Target(load_images, kinds, 20_000, "all formats: any.jpg", iptc, kinds)
+    yield Target(load_images, archives(), 12_000, "archives: archive.png")
+
+    def read_special(path: Path) -> None:
+        """The first bytes say what takes the place of the file."""
+        content = path.read_bytes()[:2].ljust(2)
+        suffix = (".png", ".npy", ".npz")[content[1] % 3]
+        special = path.with_name(f"special{suffix}")
+        SPECIAL[content[0] % len(SPECIAL)](special)
+        try:
+            load_images(special)
+        finally:
+            special.rmdir() if special.is_dir() and not special.is_symlink() else special.unlink()
+
+    yield Target(read_special, [bytes([one, one]) for one in range(36)], 2_000, "special files")
 
 
 def _with_checksums(content: bytes) -> bytes:
-    """A damaged PNG file whose chunks have the right checksums, so that the damage reaches the decoder."""
+    """A damaged PNG file whose chunks have the right checksums, so that the damage reaches the
+    decoder.
+    """
     pieces, at = [content[:8]], 8
     while at + 8 <= len(content):
         length = int.from_bytes(content[at : at + 4], "big")
@@ -428,10 +570,14 @@ def _child(target: Target, folder: Path, seed: int, n_inputs: int, results: Any)
 
 
 def main() -> int:
-    """Fuzz every reader, each in a process of its own, so that one that crashes is seen; prints and keeps the figures."""
+    """Fuzz every reader, each in a process of its own, so that one that crashes is seen; prints and
+    keeps the figures.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--share", type=float, default=1.0, help="share of the full number of inputs")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="share of the full number of inputs"
+    )
     parser.add_argument("--only", default="", help="only readers whose name has this in it")
     parser.add_argument("--out", type=Path, help="JSON file for the figures")
     parser.add_argument("--keep", type=Path, help="folder for inputs that are findings")
@@ -445,7 +591,9 @@ def main() -> int:
                 folder = Path(name)
                 results = context.Queue()
                 n_inputs = max(1, round(options.share * target.n_inputs))
-                process = context.Process(target=_child, args=(target, folder, options.seed, n_inputs, results))
+                process = context.Process(
+                    target=_child, args=(target, folder, options.seed, n_inputs, results)
+                )
                 process.start()
                 while process.is_alive() and results.empty():
                     time.sleep(0.05)
@@ -459,13 +607,18 @@ def main() -> int:
             outcomes[target.name] = outcome
             print(target.name, json.dumps(outcome), flush=True)
     total = {
-        key: round(sum(outcome.get(key, 0) for outcome in outcomes.values())) for key in ("inputs", "read", "refused", "seconds")
+        key: round(sum(outcome.get(key, 0) for outcome in outcomes.values()))
+        for key in ("inputs", "read", "refused", "seconds")
     }
     n_findings = sum(len(outcome["findings"]) for outcome in outcomes.values())
     print(f"{total['inputs']:,} inputs, {n_findings} findings, {total['seconds']:.0f} s")
     if options.out:
         options.out.write_text(
-            json.dumps({"seed": options.seed, **total, "findings": n_findings, "readers": outcomes}, indent=1) + "\n"
+            json.dumps(
+                {"seed": options.seed, **total, "findings": n_findings, "readers": outcomes},
+                indent=1,
+            )
+            + "\n"
         )
     return 1 if n_findings else 0
 

@@ -1,4 +1,6 @@
-"""The command line in processes that are cheap to start and can be killed: forked from one that has imported everything."""
+"""The command line in processes that are cheap to start and can be killed: forked from one that has
+imported everything.
+"""
 
 import multiprocessing
 import os
@@ -11,22 +13,35 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-MODULES = ["selfsort.commands.fit", "selfsort.diagnosis", "selfsort.picture", "selfsort.run", "sklearn.datasets", "torch._dynamo"]
+MODULES = [
+    "selfsort.cli.fit",
+    "selfsort.workflow.fit",
+    "selfsort.sorting.diagnosis",
+    "selfsort.data.pictures",
+    "selfsort.runs.results",
+    "sklearn.datasets",
+    "torch._dynamo",
+]
 
 
 class Command:
     """`selfsort ARGUMENTS` in a process of its own, with a checkpoint every `interval` seconds.
 
-    With `moment` it kills itself before (odd) or after (even) so many changes of a folder, counted in halves.
+    With `moment` it kills itself before (odd) or after (even) so many changes of a folder, counted
+    in halves.
     """
 
-    def __init__(self, *arguments: object, log: Path, interval: float = 1e9, moment: int = 0) -> None:
+    def __init__(
+        self, *arguments: object, log: Path, interval: float = 1e9, moment: int = 0
+    ) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"  # of the process that all are forked from
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(MODULES)
         self.log = log
         log.write_text("")
-        self.process: ForkServerProcess = context.Process(target=_run, args=(list(map(str, arguments)), log, interval, moment))
+        self.process: ForkServerProcess = context.Process(
+            target=_run, args=(list(map(str, arguments)), log, interval, moment)
+        )
         self.process.start()
 
     @property
@@ -73,6 +88,6 @@ def _run(arguments: list[str], log: Path, interval: float, moment: int) -> None:
 
     if moment:
         os.replace, os.unlink = dying(os.replace), dying(os.unlink)
-    from selfsort.cli import main
+    from selfsort.cli.main import main
 
     main(arguments, prog_name="selfsort")

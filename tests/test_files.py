@@ -37,7 +37,9 @@ def test_a_name_as_long_as_names_can_be(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x" * 255]
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_temporary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.json"
     save_bytes(path, b"old")
 
@@ -65,7 +67,9 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "file" / "below", tmp_path / "folder", tmp_path / ("x" * 256)):
-        with pytest.raises(SelfsortError, match=r"^cannot write .*; free some space or choose another place$"):
+        with pytest.raises(
+            SelfsortError, match=r"^cannot write .*; free some space or choose another place$"
+        ):
             save_bytes(path, b"")
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 

@@ -1,4 +1,5 @@
-"""Writes requirements.lock: every version of constraints.txt with the hashes of all its files, as pip's index has them.
+"""Writes requirements.lock: every version of constraints.txt with the hashes of all its
+files, as pip's index has them.
 
 torch is left out: its CPU build comes from another place than the build that the index has.
 """
@@ -11,7 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = {"torch"}
 HEAD = """\
-# Written by `make lock` from constraints.txt; `make verify` fetches these files and checks them. Without torch, whose CPU build
+# Written by `make lock` from constraints.txt; `make verify` fetches these files and checks \
+them. Without torch, whose CPU build
 # is not the one of the index.
 """
 
@@ -19,7 +21,10 @@ HEAD = """\
 def pins(path: Path) -> dict[str, str]:
     """The exact versions in a constraints file, by normalised name."""
     lines = (line.split("#")[0].split(";")[0].strip() for line in path.read_text().splitlines())
-    return {normal(name): version for name, _, version in (line.partition("==") for line in lines if "==" in line)}
+    return {
+        normal(name): version
+        for name, _, version in (line.partition("==") for line in lines if "==" in line)
+    }
 
 
 def normal(name: str) -> str:
@@ -37,7 +42,9 @@ def hashes(index: str, name: str, version: str) -> list[str]:
 
 def normal_file(file: str) -> str:
     """A file's name with its project's part normalised."""
-    project, dash, rest = re.split(r"(-)(?=\d)", file, maxsplit=1) if re.search(r"-\d", file) else (file, "", "")
+    project, dash, rest = (
+        re.split(r"(-)(?=\d)", file, maxsplit=1) if re.search(r"-\d", file) else (file, "", "")
+    )
     return f"{normal(project)}{dash}{rest}"
 
 
@@ -51,7 +58,11 @@ def main() -> int:
             continue
         found = hashes(PyPI.simple_url, name, version)
         missing += [] if found else [name]
-        lines.append(f"{name}=={version} \\\n" + " \\\n".join(f"    --hash=sha256:{digest}" for digest in found) + "\n")
+        lines.append(
+            f"{name}=={version} \\\n"
+            + " \\\n".join(f"    --hash=sha256:{digest}" for digest in found)
+            + "\n"
+        )
     if missing:
         print(f"no files for: {', '.join(missing)}", file=sys.stderr)
         return 1

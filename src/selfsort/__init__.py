@@ -5,14 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selfsort.config import Config
-    from selfsort.datasets import load_dataset, load_source
-    from selfsort.errors import ConfigError, DataError, ModelFileError, SelfsortError, TrainingError, TrainingStopped
-    from selfsort.estimator import SelfSort
-    from selfsort.images import ImageSet, load_images
+    from selfsort.data.datasets import load_dataset, load_source
+    from selfsort.data.folder import load_images
+    from selfsort.data.image_set import ImageSet
+    from selfsort.errors import (
+        ConfigError,
+        DataError,
+        ModelFileError,
+        SelfsortError,
+        TrainingError,
+        TrainingStopped,
+    )
+    from selfsort.method.transforms import build_transforms
     from selfsort.metrics import score
     from selfsort.recipes import RECIPES
-    from selfsort.run import load_run
-    from selfsort.transforms import build_transforms
+    from selfsort.runs.results import load_run
+    from selfsort.sorting.estimator import SelfSort
+    from selfsort.workflow.fit import resume_folder, sort_folder
+    from selfsort.workflow.report import write_report
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,19 +41,32 @@ __all__ = [
     "load_images",
     "load_run",
     "load_source",
+    "resume_folder",
     "score",
+    "sort_folder",
+    "write_report",
 ]
 
 _HOMES = {
     "config": ["Config"],
-    "datasets": ["load_dataset", "load_source"],
-    "errors": ["ConfigError", "DataError", "ModelFileError", "SelfsortError", "TrainingError", "TrainingStopped"],
-    "estimator": ["SelfSort"],
-    "images": ["ImageSet", "load_images"],
+    "data.datasets": ["load_dataset", "load_source"],
+    "errors": [
+        "ConfigError",
+        "DataError",
+        "ModelFileError",
+        "SelfsortError",
+        "TrainingError",
+        "TrainingStopped",
+    ],
+    "sorting.estimator": ["SelfSort"],
+    "data.image_set": ["ImageSet"],
+    "data.folder": ["load_images"],
     "metrics": ["score"],
     "recipes": ["RECIPES"],
-    "run": ["load_run"],
-    "transforms": ["build_transforms"],
+    "runs.results": ["load_run"],
+    "method.transforms": ["build_transforms"],
+    "workflow.fit": ["resume_folder", "sort_folder"],
+    "workflow.report": ["write_report"],
 }
 
 

@@ -1,6 +1,6 @@
 """`python -m selfsort` is the command line."""
 
-from selfsort.cli import main
+from selfsort.cli.main import main
 
 if __name__ == "__main__":
     main()

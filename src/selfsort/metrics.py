@@ -32,13 +32,17 @@ class LabelFreeScores:
 
 
 def score(truth: NDArray[Any], labels: NDArray[Any]) -> Scores:
-    """ACC (the best one-to-one mapping of clusters to classes), purity (majority vote), NMI and ARI.
+    """ACC (the best one-to-one mapping of clusters to classes), purity (majority vote), NMI and
+    ARI.
 
     >>> score(np.array([0, 0, 1, 1]), np.array([7, 7, 7, 3])).accuracy
     0.75
     """
     if len(truth) != len(labels) or len(truth) == 0:
-        raise DataError(f"{len(labels)} cluster labels for {len(truth)} truth labels; there should be as many, and at least one.")
+        raise DataError(
+            f"{len(labels)} cluster labels for {len(truth)} truth labels; there should be as "
+            "many, and at least one."
+        )
     table = contingency_matrix(truth, labels)
     matched = table[linear_sum_assignment(table, maximize=True)].sum()
     return Scores(
@@ -49,16 +53,22 @@ def score(truth: NDArray[Any], labels: NDArray[Any]) -> Scores:
     )
 
 
-def align_clusters(labels: NDArray[np.int64], reference: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
-    """The order in which clusters should be numbered to agree with `reference` (-1: unknown) on as many images as possible.
+def align_clusters(
+    labels: NDArray[np.int64], reference: NDArray[np.int64], n_clusters: int
+) -> NDArray[np.int64]:
+    """The order in which clusters should be numbered to agree with `reference` (-1: unknown) on as
+    many images as possible.
 
-    What was `order[i]` becomes i. Numbers that nothing in the reference speaks for go to the other clusters in turn.
+    What was `order[i]` becomes i. Numbers that nothing in the reference speaks for go to the other
+    clusters in turn.
 
     >>> align_clusters(np.array([0, 0, 1, 2, 2]), np.array([2, 2, -1, 0, 0]), 3).tolist()
     [2, 1, 0]
     """
     if len(labels) != len(reference):
-        raise DataError(f"{len(reference)} reference labels for {len(labels)} images; there should be as many.")
+        raise DataError(
+            f"{len(reference)} reference labels for {len(labels)} images; there should be as many."
+        )
     known = (reference >= 0) & (reference < n_clusters)
     common = np.zeros((n_clusters, n_clusters), dtype=np.int64)
     np.add.at(common, (labels[known], reference[known]), 1)
@@ -78,13 +88,18 @@ def score_without_truth(
     logits: NDArray[np.float32] | None = None,
     seed: int = 0,
 ) -> LabelFreeScores:
-    """Silhouette (of at most 2000 images), cluster sizes and how many duplicates of the first parent are in use.
+    """Silhouette (of at most 2000 images), cluster sizes and how many duplicates of the first
+    parent are in use.
 
     A duplicate is in use if it wins for at least a tenth of its fair share of the images.
     """
     sample = np.random.default_rng(seed).permutation(len(points))[:2000]
     n_found = len(np.unique(labels[sample]))
-    silhouette = float(silhouette_score(points[sample], labels[sample])) if 1 < n_found < len(sample) else None
+    silhouette = (
+        float(silhouette_score(points[sample], labels[sample]))
+        if 1 < n_found < len(sample)
+        else None
+    )
     active = None
     if logits is not None:
         wins = np.bincount(logits[:, 0].argmax(axis=1), minlength=logits.shape[2])

@@ -1,41 +1,56 @@
 """Recipes: named, complete configurations. To add one, add a line here."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
-from selfsort.config import (
+from selfsort.config import Config
+from selfsort.errors import ConfigError
+from selfsort.settings import (
     ClusteringConfig,
-    Config,
     ImagesConfig,
     JitterConfig,
     NetworkConfig,
     ObjectiveConfig,
     ReclusterConfig,
     RefinementConfig,
+    SourcesConfig,
     TrainingConfig,
 )
-from selfsort.errors import ConfigError
 
 RECIPES: dict[str, Config] = {
     # Kilinc & Uysal, ICLR 2018, section 4.1: the defaults of `Config` are the paper's.
     "paper": Config(),
-    # More accurate at a small part of the cost; docs/method.md explains each choice, benchmarks/ablations.md measures it.
+    # More accurate at a small part of the cost; docs/method.md explains each choice,
+    # benchmarks/ablations.md measures it.
     "standard": Config(
         images=ImagesConfig(size=16, crop=True, grey=True, normalise="image"),
         jitter=JitterConfig(shift=0.0625, rotation=0.15, scale=0.1),
-        network=NetworkConfig(width=16, n_duplicates=10, batch_norm=True, dropout_1=0.0, dropout_2=0.0),
+        network=NetworkConfig(
+            width=16, n_duplicates=10, batch_norm=True, dropout_1=0.0, dropout_2=0.0
+        ),
         objective=ObjectiveConfig(affinity_weight=0.3),
         training=TrainingConfig(
-            epochs=1, min_steps=1000, min_images=200_000, min_batches=16, learning_rate=2e-3, schedule="one-cycle"
+            epochs=1,
+            min_steps=1000,
+            min_images=200_000,
+            min_batches=16,
+            learning_rate=2e-3,
+            schedule="one-cycle",
         ),
+        sources=SourcesConfig(max_images=5000),
         clustering=ClusteringConfig(method="agreement", max_samples=20_000),
         recluster=ReclusterConfig(factor=2),
         refinement=RefinementConfig(rounds=2, max_size=24, steps=1000, batch_size=200),
-        refinement_jitter=JitterConfig(shift=0.08, rotation=0.2, scale=0.1, aspect=0.05, shear=0.15, elastic=0.04),
+        refinement_jitter=JitterConfig(
+            shift=0.08, rotation=0.2, scale=0.1, aspect=0.05, shear=0.15, elastic=0.04
+        ),
     ),
 }
 
 PHOTOGRAPHS: dict[str, dict[str, Any]] = {
-    # Light on dark and dark on light are the same thing, the middle of the picture counts, and tones vary.
+    # Light on dark and dark on light are the same thing, the middle of the picture counts, and
+    # tones vary.
     "standard": {
         "jitter.invert": True,
         "jitter.context": 0.7,
@@ -56,22 +71,72 @@ PHOTOGRAPHS: dict[str, dict[str, Any]] = {
 }
 """What a recipe changes for photographs, that is for images with three channels."""
 
-SMALL_SET = 3200
-SMALL_SETS: dict[str, dict[str, Any]] = {"standard": {"recluster.opinions": 5}}
-"""What a recipe changes for sets of at most so many images: there a single network is a matter of luck, and costs little."""
-
 DEFAULT_RECIPE = "standard"
 
 
-def get_recipe(name: str, *, channels: int = 1, n_samples: int | None = None) -> Config:
-    """The configuration called `name`, for so many images with so many channels.
+def resolve_config(
+    recipe: str,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    epochs: int | None = None,
+    method: str | None = None,
+    transforms: str | None = None,
+    encoder: str | None = None,
+    channels: int = 1,
+) -> Config:
+    """The configuration that a fit uses: the recipe, then its rules for such data, then `changes`.
+
+    A setting in `changes` is the caller's, also where it says what the recipe says. `epochs`
+    replaces the recipe's epochs and its least amounts of training; None changes nothing.
+
+    >>> resolve_config("standard", {"jitter.invert": False}, channels=3).jitter.invert
+    False
+    """
+    wanted = dict(changes or {})
+    if epochs is not None:
+        wanted |= {"training.epochs": epochs, "training.min_steps": 0, "training.min_images": 0}
+    if method is not None:
+        wanted["method"] = method
+    if transforms is not None:
+        wanted["transforms"] = transforms
+    if encoder is not None:
+        wanted["sources.encoder"] = encoder
+    return get_recipe(recipe, channels=channels).replace(wanted)
+
+
+def get_recipe(name: str, *, channels: int = 1) -> Config:
+    """The configuration called `name`, for images with so many channels.
 
     >>> get_recipe("paper").network.n_duplicates
     20
     """
     if name not in RECIPES:
         raise ConfigError(f"recipe={name!r} should be one of: {', '.join(RECIPES)}.")
-    changes = PHOTOGRAPHS.get(name, {}) if channels == 3 else {}
-    if n_samples is not None and n_samples <= SMALL_SET:
-        changes = changes | SMALL_SETS.get(name, {})
-    return RECIPES[name].replace(changes)
+    rules: dict[str, Any] = {}
+    if channels == 3:
+        rules |= PHOTOGRAPHS.get(name, {})
+    return RECIPES[name].replace(rules)
+
+
+def recipe_toml(name: str) -> str:
+    """A recipe as a TOML file that changes nothing: every setting is a comment to be uncommented.
+
+    A line without `#` is a change and wins over the recipe's rules; all others follow the recipe.
+    """
+    lines = [
+        f"# Settings of a recipe; all recipes: {', '.join(RECIPES)}. Remove the # before a setting",
+        "# to change it. Settings that stay comments follow the recipe and its rules.",
+        f"recipe = {json.dumps(name)}",
+    ]
+    photographs = PHOTOGRAPHS.get(name, {})
+    part = ""
+    for setting, value, explanation in get_recipe(name).settings():
+        prefix, _, option = setting.rpartition(".")
+        if prefix != part:
+            lines += ["", f"[{prefix}]"]
+            part = prefix
+        if setting in photographs:
+            explanation += f"; photographs: {json.dumps(photographs[setting])}"
+        text = f"# {option} = {'' if value is None else json.dumps(value)}"
+        lines.append(f"{text:34} # {explanation}")
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,6 @@
-"""All results to one page: for each experiment what the paper says, what we found, and whether it agrees."""
+"""All results to one page: for each experiment what the paper says, what we found, and whether it
+agrees.
+"""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,10 +18,13 @@ if TYPE_CHECKING:
 HEAD = """\
 # The paper, reproduced
 
-Written by `selfsort reproduce` from `results/`; do not edit. Each section has the paper's claim (Kilinc & Uysal, ICLR 2018) and
-our result with its command; truth is used for scores and colours only. ACC is one-to-one, purity is majority vote, in per cent,
+Written by `selfsort reproduce` from `results/`; do not edit. Each section has the paper's claim \
+(Kilinc & Uysal, ICLR 2018) and
+our result with its command; truth is used for scores and colours only. ACC is one-to-one, \
+purity is majority vote, in per cent,
 mean ± standard deviation over seeds. Quick runs show that an experiment works and prove nothing.
-`docs/design/0002-readings-of-the-paper.md` has the readings of the paper that recipe `paper` takes, `benchmarks/RESULTS.md` what
+`docs/design/0002-readings-of-the-paper.md` has the readings of the paper that recipe \
+`paper` takes, `benchmarks/RESULTS.md` what
 recipe `standard` reaches.
 """
 
@@ -63,13 +68,15 @@ def render_page(results: Sequence[Result], pictures: PurePosixPath) -> str:
             if result.quick:
                 mark, note = (
                     " (quick run)",
-                    "A quick run: it shows that the experiment works, and its sentences prove nothing.\n\n",
+                    "A quick run: it shows that the experiment works, and its sentences prove "
+                    "nothing.\n\n",
                 )
             elif result.epochs < EPOCHS:
                 note = f"Trained for {result.epochs} epochs; the paper's networks for {EPOCHS}.\n\n"
             changes = [f"{setting}={value}" for setting, value in result.settings.items()]
             sections.append(
-                f"### {', '.join([result.images['scored'], *changes])}, {result.epochs} epochs{mark}\n\n"
+                f"### {', '.join([result.images['scored'], *changes])}, {result.epochs} "
+                f"epochs{mark}\n\n"
                 f"![{module.TITLE}: {result.caption}]({pictures / name / result.stem}.png)\n\n"
                 f"*{result.caption}.*\n\n{note}{module.describe(result)}\n\n`{result.command}`\n"
             )
@@ -77,7 +84,9 @@ def render_page(results: Sequence[Result], pictures: PurePosixPath) -> str:
 
 
 def longest(results: Sequence[Result]) -> list[Result]:
-    """Of each data set, recipe and change of settings the result with the most epochs; a quick one only if there is no other."""
+    """Of each data set, recipe and change of settings the result with the most epochs; a quick one
+    only if there is no other.
+    """
     best: dict[tuple[str, str, str], Result] = {}
     for result in sorted(results, key=lambda result: (not result.quick, result.epochs)):
         best[result.dataset, result.recipe, slug(result.settings)] = result
@@ -87,20 +96,28 @@ def longest(results: Sequence[Result]) -> list[Result]:
 def systems_table(results: Sequence[Result]) -> str:
     """The paper's table with a row of ours for each recipe and length."""
     rows: list[Sequence[object]] = [
-        (row.name, row.n_clusters, row.mnist or "–", row.usps or "–", row.svhn or "–") for row in SYSTEMS
+        (row.name, row.n_clusters, row.mnist or "–", row.usps or "–", row.svhn or "–")
+        for row in SYSTEMS
     ]
     ours: dict[str, dict[str, str]] = {}
     for result in results:
         if not result.quick and not result.settings:
             scores = [run["final"]["latent"] for run in result.findings["runs"]]
             text = f"{spread(scores)} ({len(scores)} seed{'s' if len(scores) > 1 else ''})"
-            ours.setdefault(f"**selfsort, recipe `{result.recipe}`, {result.epochs} epochs**", {})[result.dataset] = text
-    rows += [(name, 10, *(found.get(data, "–") for data in ("mnist", "usps", "svhn"))) for name, found in ours.items()]
+            ours.setdefault(f"**selfsort, recipe `{result.recipe}`, {result.epochs} epochs**", {})[
+                result.dataset
+            ] = text
+    rows += [
+        (name, 10, *(found.get(data, "–") for data in ("mnist", "usps", "svhn")))
+        for name, found in ours.items()
+    ]
     return markdown_table(("ACC, k-means on F", "k", "MNIST test", "USPS full", "SVHN test"), rows)
 
 
 def readings_table(results: Sequence[Result]) -> str:
-    """Runs of the paper's recipe with one thing read otherwise, beside the recipe as it is after as many epochs."""
+    """Runs of the paper's recipe with one thing read otherwise, beside the recipe as it is after as
+    many epochs.
+    """
     of_the_paper = [result for result in results if result.recipe == "paper" and not result.quick]
     as_it_is = {result.dataset: result for result in of_the_paper if not result.settings}
     rows: list[Sequence[object]] = []
@@ -109,11 +126,22 @@ def readings_table(results: Sequence[Result]) -> str:
         if result.settings and result.dataset in as_it_is:
             base = as_it_is[result.dataset].findings["runs"]
             runs = result.findings["runs"]
-            points = [point for run in base for point in run["curve"] if point["epoch"] == result.epochs]
+            points = [
+                point for run in base for point in run["curve"] if point["epoch"] == result.epochs
+            ]
             changes = _changes(result)
             spaces = [[run["final"][space] for run in runs] for space in ("latent", "logits")]
             same = f"{spread(points)} ({len(points)})" if points else "–"
-            rows.append((result.images["scored"], changes, result.epochs, len(runs), *map(spread, spaces), same))
+            rows.append(
+                (
+                    result.images["scored"],
+                    changes,
+                    result.epochs,
+                    len(runs),
+                    *map(spread, spaces),
+                    same,
+                )
+            )
             changed.add(result.dataset)
             verdicts.append(f"{result.dataset} with {changes}: {_compare_spaces(result)}.")
     if not rows:
@@ -121,9 +149,22 @@ def readings_table(results: Sequence[Result]) -> str:
     for dataset in sorted(changed):
         verdicts.append(f"{dataset} as it is: {_compare_spaces(as_it_is[dataset])}.")
         if dataset in ACCURACY:
-            verdicts.append(_closest([result for result in of_the_paper if result.dataset == dataset]))
-    head = ("images", "read otherwise", "epochs", "seeds", "ACC on F", "ACC on Z", "as it is, on F (seeds)")
-    title = "**Read otherwise**, where the paper is silent or its authors' code differs, beside the recipe as it is:"
+            verdicts.append(
+                _closest([result for result in of_the_paper if result.dataset == dataset])
+            )
+    head = (
+        "images",
+        "read otherwise",
+        "epochs",
+        "seeds",
+        "ACC on F",
+        "ACC on Z",
+        "as it is, on F (seeds)",
+    )
+    title = (
+        "**Read otherwise**, where the paper is silent or its authors' code differs, "
+        "beside the recipe as it is:"
+    )
     return "\n\n".join([title, markdown_table(head, rows), " ".join(verdicts)])
 
 
@@ -135,17 +176,29 @@ def _changes(result: Result) -> str:
 def _closest(results: Sequence[Result]) -> str:
     """Which reading of one data set comes closest to the paper's figure."""
     paper = ACCURACY[results[0].dataset]
-    means = [mean_accuracy([run["final"]["latent"] for run in result.findings["runs"]]) for result in results]
-    mean, result = min(zip(means, results, strict=True), key=lambda found: abs(found[0] - paper.mean))
+    means = [
+        mean_accuracy([run["final"]["latent"] for run in result.findings["runs"]])
+        for result in results
+    ]
+    mean, result = min(
+        zip(means, results, strict=True), key=lambda found: abs(found[0] - paper.mean)
+    )
     return (
         f"**The reading that comes closest** to the paper's {paper} on {result.images['scored']}: "
-        f"{_changes(result) or 'the recipe as it is'}, {mean:.2f} after {result.epochs} epochs (seeds: {len(result.seeds)})."
+        f"{_changes(result) or 'the recipe as it is'}, {mean:.2f} after {result.epochs} epochs "
+        f"(seeds: {len(result.seeds)})."
     )
 
 
 def _compare_spaces(result: Result) -> str:
     """Whether k-means on Z does as well as on F, as the paper reports."""
     runs = result.findings["runs"]
-    latent, logits = (mean_accuracy([run["final"][space] for run in runs]) for space in ("latent", "logits"))
-    verdict = "as in the paper Z is as good as F" if abs(logits - latent) <= AS_GOOD else "unlike in the paper Z and F differ"
+    latent, logits = (
+        mean_accuracy([run["final"][space] for run in runs]) for space in ("latent", "logits")
+    )
+    verdict = (
+        "as in the paper Z is as good as F"
+        if abs(logits - latent) <= AS_GOOD
+        else "unlike in the paper Z and F differ"
+    )
     return f"{verdict} ({logits:.2f} against {latent:.2f} after {result.epochs} epochs)"

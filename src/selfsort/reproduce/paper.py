@@ -14,7 +14,9 @@ class Figure(NamedTuple):
 
 
 class System(NamedTuple):
-    """A row of the paper's table 3: accuracy with k clusters on MNIST test, USPS full and SVHN test."""
+    """A row of the paper's table 3: accuracy with k clusters on MNIST test, USPS full and SVHN
+    test.
+    """
 
     name: str
     n_clusters: int
@@ -45,7 +47,9 @@ SYSTEMS = (
 EPOCHS = 400
 
 AS_GOOD = 1.0
-"""Points by which two spaces may differ and still count as equally good, as the paper says of F and Z."""
+"""Points by which two spaces may differ and still count as equally good, as the paper says of F and
+Z.
+"""
 
 ON_LOGITS = Figure(98.16, 0.14)
 """MNIST, k-means on Z instead of F."""

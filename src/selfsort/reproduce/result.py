@@ -1,4 +1,6 @@
-"""What an experiment leaves: a small JSON file with its findings and all that is needed to judge and repeat them."""
+"""What an experiment leaves: a small JSON file with its findings and all that is needed to judge
+and repeat them.
+"""
 
 import json
 import os
@@ -16,10 +18,11 @@ import torch
 from selfsort.config import Config
 from selfsort.container import damaged
 from selfsort.errors import ConfigError
-from selfsort.files import save_text
+from selfsort.files import read_file, save_text
 from selfsort.reproduce import EXPERIMENTS
 from selfsort.reproduce.training import Lab, slug
-from selfsort.run import current_versions
+from selfsort.runs.limits import MAX_JSON_BYTES
+from selfsort.runs.record import current_versions
 
 NUMBERS = re.compile(r"\[\s+([-\d][-+.eE\d,\s]*?)\s+\]")
 """A list of plain numbers, as indented JSON has it; one line is enough for it."""
@@ -27,7 +30,9 @@ NUMBERS = re.compile(r"\[\s+([-\d][-+.eE\d,\s]*?)\s+\]")
 
 @dataclass(frozen=True)
 class Result:
-    """An experiment's findings; `images` says what was trained on and what was scored, `seeds` are those that were used."""
+    """An experiment's findings; `images` says what was trained on and what was scored, `seeds` are
+    those that were used.
+    """
 
     experiment: str
     dataset: str
@@ -53,12 +58,16 @@ class Result:
     def caption(self) -> str:
         """Data, recipe, epochs and seeds in a line."""
         same = self.images["trained"] == self.images["scored"]
-        scored = "" if same else f", scored on {self.images['scored']} ({self.images['n_scored']:,})"
+        scored = (
+            "" if same else f", scored on {self.images['scored']} ({self.images['n_scored']:,})"
+        )
         changes = "".join(f", {name}={value}" for name, value in self.settings.items())
         length = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
         return (
-            f"{self.images['trained']} ({self.images['n_trained']:,} images){scored}; recipe {self.recipe}{changes}, {length}, "
-            f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}{'; a quick run' if self.quick else ''}"
+            f"{self.images['trained']} ({self.images['n_trained']:,} images){scored}; recipe "
+            f"{self.recipe}{changes}, {length}, "
+            f"seed{'s' if len(self.seeds) > 1 else ''} "
+            f"{', '.join(map(str, self.seeds))}{'; a quick run' if self.quick else ''}"
         )
 
 
@@ -80,7 +89,9 @@ def make_result(experiment: str, lab: Lab, findings: dict[str, Any]) -> Result:
             "scored": lab.scored.source,
             "n_scored": len(lab.scored),
         },
-        config=lab.config.replace({"training.epochs": lab.epochs, "training.min_steps": 0, "training.min_images": 0}).to_dict(),
+        config=lab.config.replace(
+            {"training.epochs": lab.epochs, "training.min_steps": 0, "training.min_images": 0}
+        ).to_dict(),
         versions=current_versions(),
         machine=describe_machine(),
         command=_command(experiment, lab, seeds),
@@ -101,7 +112,15 @@ def describe_machine() -> dict[str, Any]:
 
 def _command(experiment: str, lab: Lab, seeds: Sequence[int]) -> str:
     spec = lab.spec
-    words = ["selfsort", "reproduce", experiment, "--dataset", spec.dataset, "--recipe", spec.recipe]
+    words = [
+        "selfsort",
+        "reproduce",
+        experiment,
+        "--dataset",
+        spec.dataset,
+        "--recipe",
+        spec.recipe,
+    ]
     words += ["--epochs", str(lab.epochs), "--seeds", ",".join(map(str, seeds))]
     for name, value in spec.settings.items():
         words += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
@@ -109,15 +128,22 @@ def _command(experiment: str, lab: Lab, seeds: Sequence[int]) -> str:
 
 
 def earlier_runs(folder: Path, experiment: str, lab: Lab) -> list[dict[str, Any]]:
-    """The runs that a result of the same name in `folder` has, each with where it was made; another configuration is refused."""
+    """The runs that a result of the same name in `folder` has, each with where it was made; another
+    configuration is refused.
+    """
     wanted = make_result(experiment, lab, {})
     for result in load_results(folder):
         if (result.experiment, result.stem) == (experiment, wanted.stem):
-            if Config.from_dict(result.config) != Config.from_dict(wanted.config):
+            before = {"precision": 32, **result.config}  # results from before this setting
+            if Config.from_dict(before) != Config.from_dict(wanted.config):
                 raise ConfigError(
-                    f"{folder / experiment / result.stem}.json has another configuration; run its seeds again, too."
+                    f"{folder / experiment / result.stem}.json has another configuration; run "
+                    "its seeds again, too."
                 )
-            return [{"versions": result.versions, "machine": result.machine} | run for run in result.findings["runs"]]
+            return [
+                {"versions": result.versions, "machine": result.machine} | run
+                for run in result.findings["runs"]
+            ]
     return []
 
 
@@ -126,7 +152,9 @@ def add_runs(result: Result, lab: Lab, earlier: Iterable[Mapping[str, Any]]) -> 
     runs = {run["seed"]: run for run in (*earlier, *result.findings["runs"])}
     seeds = sorted(runs)
     findings = {"runs": [runs[seed] for seed in seeds]}
-    return replace(result, seeds=seeds, command=_command(result.experiment, lab, seeds), findings=findings)
+    return replace(
+        result, seeds=seeds, command=_command(result.experiment, lab, seeds), findings=findings
+    )
 
 
 def save_result(folder: Path, result: Result) -> Path:
@@ -142,7 +170,7 @@ def load_results(folder: Path) -> list[Result]:
     results = []
     for path in sorted(path for name in EXPERIMENTS for path in (folder / name).glob("*.json")):
         try:
-            results.append(Result(**json.loads(path.read_text(encoding="utf-8"))))
+            results.append(Result(**json.loads(read_file(path, limit=MAX_JSON_BYTES))))
         except (OSError, ValueError, TypeError) as error:
             raise damaged(path, error) from error
     return results
@@ -155,7 +183,9 @@ def spread(scores: Sequence[Mapping[str, float]], name: str = "accuracy") -> str
     '96.50 ± 0.71'
     """
     shares = [100 * entry[name] for entry in scores]
-    return f"{statistics.mean(shares):.2f}" + (f" ± {statistics.stdev(shares):.2f}" if len(shares) > 1 else "")
+    return f"{statistics.mean(shares):.2f}" + (
+        f" ± {statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
+    )
 
 
 def mean_accuracy(scores: Sequence[Mapping[str, float]]) -> float:
@@ -163,11 +193,22 @@ def mean_accuracy(scores: Sequence[Mapping[str, float]]) -> float:
     return 100 * statistics.mean(entry["accuracy"] for entry in scores)
 
 
-def scores_table(head: str, rows: Mapping[str, Sequence[Mapping[str, float]]], paper: Mapping[str, object] | None = None) -> str:
-    """Accuracy and purity of several runs for each row, with a column of the paper's figures if there are any."""
+def scores_table(
+    head: str,
+    rows: Mapping[str, Sequence[Mapping[str, float]]],
+    paper: Mapping[str, object] | None = None,
+) -> str:
+    """Accuracy and purity of several runs for each row, with a column of the paper's figures if
+    there are any.
+    """
     columns = (head, *(("the paper, MNIST",) if paper is not None else ()), "ACC", "purity")
     lines = [
-        (name, *((paper.get(name, "–"),) if paper is not None else ()), spread(scores), spread(scores, "purity"))
+        (
+            name,
+            *((paper.get(name, "–"),) if paper is not None else ()),
+            spread(scores),
+            spread(scores, "purity"),
+        )
         for name, scores in rows.items()
     ]
     return markdown_table(columns, lines)

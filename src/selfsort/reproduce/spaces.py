@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from selfsort.projection import project
+from selfsort.report.map import project
 from selfsort.reproduce.paper import ACCURACY, AS_GOOD, ON_LOGITS
 from selfsort.reproduce.result import Result, mean_accuracy, scores_table
 from selfsort.reproduce.style import as_grid, draw_map, panels
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 TITLE = "F, Z and softmax(Z)"
 PAPER = (
-    "Figure 5: digits are well separated in F and in Z, but not in softmax(Z), which is one-hot; k-means on Z is about as good "
+    "Figure 5: digits are well separated in F and in Z, but not in softmax(Z), which is one-hot; "
+    "k-means on Z is about as good "
     f"as on F ({ON_LOGITS} against {ACCURACY['mnist']} on MNIST)."
 )
 N_SAMPLES = 2000
@@ -31,8 +32,17 @@ def measure(lab: Lab) -> dict[str, Any]:
             scores[space].append(asdict(trained.score(last, space)))
             if space not in maps:
                 points = trained.represent(last).space(space)[rows]
-                maps[space] = as_grid(project(points, seed=lab.spec.seeds[0], on_step=lab.stage(f"map of {SPACES[space]}")))
-    return {"truth": lab.truth[rows].tolist(), "names": list(lab.scored.truth_names), "maps": maps, "scores": scores}
+                maps[space] = as_grid(
+                    project(
+                        points, seed=lab.spec.seeds[0], on_step=lab.stage(f"map of {SPACES[space]}")
+                    )
+                )
+    return {
+        "truth": lab.truth[rows].tolist(),
+        "names": list(lab.scored.truth_names),
+        "maps": maps,
+        "scores": scores,
+    }
 
 
 def draw(result: Result, images: LoadImages) -> "Figure":
@@ -40,7 +50,10 @@ def draw(result: Result, images: LoadImages) -> "Figure":
     figure, axes = panels(1, 3, height=2.5)
     found = result.findings
     for place, (space, text) in zip(axes, SPACES.items(), strict=True):
-        title = f"{text}, ACC {100 * found['scores'][space][0]['accuracy']:.1f} % (seed {result.seeds[0]})"
+        title = (
+            f"{text}, ACC {100 * found['scores'][space][0]['accuracy']:.1f} % (seed "
+            f"{result.seeds[0]})"
+        )
         draw_map(place, found["maps"][space], found["truth"], found["names"], title)
     return figure
 
@@ -50,9 +63,16 @@ def describe(result: Result) -> str:
     scores = result.findings["scores"]
     latent, logits, softmax = (mean_accuracy(scores[space]) for space in SPACES)
     first = (
-        "Z is about as good as F, as in the paper" if abs(logits - latent) <= AS_GOOD else "Z and F differ, unlike in the paper"
+        "Z is about as good as F, as in the paper"
+        if abs(logits - latent) <= AS_GOOD
+        else "Z and F differ, unlike in the paper"
     )
-    second = "softmax(Z) is worse, as the paper's map suggests" if softmax < latent - AS_GOOD else "softmax(Z) is no worse"
+    second = (
+        "softmax(Z) is worse, as the paper's map suggests"
+        if softmax < latent - AS_GOOD
+        else "softmax(Z) is no worse"
+    )
     return scores_table("k-means on", {text: scores[space] for space, text in SPACES.items()}) + (
-        f"\n\n{first} ({logits - latent:+.2f} points); {second} ({softmax - latent:+.2f}, both against F)."
+        f"\n\n{first} ({logits - latent:+.2f} points); {second} ({softmax - latent:+.2f}, both "
+        "against F)."
     )

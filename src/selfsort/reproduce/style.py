@@ -1,4 +1,6 @@
-"""How all pictures look: one column of print, ten colours that colour-blind people can tell apart, a caption in each."""
+"""How all pictures look: one column of print, ten colours that colour-blind people can tell apart,
+a caption in each.
+"""
 
 import io
 import textwrap
@@ -16,7 +18,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#304cdc", "#f1155a", "#08a17c", "#662d8f", "#505502", "#e255b7", "#4e8bf8", "#4b1c1a", "#b87c00", "#5c486d")
+COLOURS = (
+    "#304cdc",
+    "#f1155a",
+    "#08a17c",
+    "#662d8f",
+    "#505502",
+    "#e255b7",
+    "#4e8bf8",
+    "#4b1c1a",
+    "#b87c00",
+    "#5c486d",
+)
 """Those of the report."""
 
 MARKERS = "os^Dvx"
@@ -40,7 +53,10 @@ def need_matplotlib() -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None or find_spec("networkx") is None:
-        raise SelfsortError("pictures need matplotlib and networkx; install them with: pip install 'selfsort[reproduce]'")
+        raise SelfsortError(
+            "pictures need matplotlib and networkx; install them with: pip install "
+            "'selfsort[reproduce]'"
+        )
 
 
 def panels(rows: int, columns: int, *, height: float) -> tuple["Figure", list["Axes"]]:
@@ -58,13 +74,17 @@ def save_picture(draw: Callable[[], "Figure"], path: Path, caption: str) -> Path
     buffer = io.BytesIO()
     with rc_context(SETTINGS):  # type: ignore[arg-type]
         figure = draw()
-        figure.supxlabel(textwrap.fill(caption, 135), fontsize=7, color="#444444", x=0.01, ha="left")
+        figure.supxlabel(
+            textwrap.fill(caption, 135), fontsize=7, color="#444444", x=0.01, ha="left"
+        )
         figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     save_bytes(path, buffer.getvalue())
     return path
 
 
-def draw_map(axes: "Axes", points: Sequence[int], truth: Sequence[int], names: Sequence[str], title: str) -> None:
+def draw_map(
+    axes: "Axes", points: Sequence[int], truth: Sequence[int], names: Sequence[str], title: str
+) -> None:
     """A t-SNE map, coloured by truth, with each class's name in its middle."""
     places, classes = np.array(points).reshape(-1, 2), np.array(truth)
     scatter(axes, places, truth, size=3)
@@ -76,10 +96,18 @@ def draw_map(axes: "Axes", points: Sequence[int], truth: Sequence[int], names: S
 def scatter(axes: "Axes", places: NDArray[Any], classes: Sequence[int], *, size: float) -> None:
     """Points in the colours of their classes, the whole in the middle of a square."""
     axes.scatter(
-        places[:, 0], places[:, 1], c=[COLOURS[value % len(COLOURS)] for value in classes], s=size, linewidths=0, zorder=2
+        places[:, 0],
+        places[:, 1],
+        c=[COLOURS[value % len(COLOURS)] for value in classes],
+        s=size,
+        linewidths=0,
+        zorder=2,
     )
     middle = (places.min(axis=0) + places.max(axis=0)) / 2
-    axes.set(xlim=(middle[0] - GRID * 0.53, middle[0] + GRID * 0.53), ylim=(middle[1] - GRID * 0.53, middle[1] + GRID * 0.53))
+    axes.set(
+        xlim=(middle[0] - GRID * 0.53, middle[0] + GRID * 0.53),
+        ylim=(middle[1] - GRID * 0.53, middle[1] + GRID * 0.53),
+    )
 
 
 def label(axes: "Axes", place: NDArray[Any], text: str) -> None:
@@ -87,7 +115,16 @@ def label(axes: "Axes", place: NDArray[Any], text: str) -> None:
     from matplotlib.patheffects import withStroke
 
     effects = [withStroke(linewidth=2, foreground="white")]
-    axes.text(place[0], place[1], text, fontsize=8, fontweight="bold", ha="center", va="center", path_effects=effects)
+    axes.text(
+        place[0],
+        place[1],
+        text,
+        fontsize=8,
+        fontweight="bold",
+        ha="center",
+        va="center",
+        path_effects=effects,
+    )
 
 
 def bare(axes: "Axes", title: str) -> None:
@@ -100,5 +137,7 @@ def bare(axes: "Axes", title: str) -> None:
 def as_grid(points: NDArray[Any]) -> list[int]:
     """Points on a grid of 1000 × 1000, both axes on one scale: x, y, x, y, … for a small file."""
     low, span = points.min(axis=0), float(np.ptp(points, axis=0).max())
-    whole: list[int] = np.round((points - low) / max(span, 1e-12) * GRID).astype(int).ravel().tolist()
+    whole: list[int] = (
+        np.round((points - low) / max(span, 1e-12) * GRID).astype(int).ravel().tolist()
+    )
     return whole

@@ -1,9 +1,11 @@
-"""Which transformations let the classes be found: subsets of the rotations and flips, and other kinds."""
+"""Which transformations let the classes be found: subsets of the rotations and flips, and other
+kinds.
+"""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from selfsort.projection import project
+from selfsort.report.map import project
 from selfsort.reproduce.paper import TRANSFORMATIONS
 from selfsort.reproduce.result import Result, mean_accuracy, scores_table
 from selfsort.reproduce.style import as_grid, draw_map, panels
@@ -14,12 +16,14 @@ if TYPE_CHECKING:
 
 TITLE = "Transformations"
 PAPER = (
-    "Figure 8 and section 4.6: 180° alone does nearly as well as all eight, 90° alone does not; with scaling or shearing there "
+    "Figure 8 and section 4.6: 180° alone does nearly as well as all eight, 90° alone does not; "
+    "with scaling or shearing there "
     "are groups, but not of digits, and with translation or permuted pixels there is nothing."
 )
 SETS = {
     "{T1..T8}": "dihedral", "{T1..T4}": "T1..T4", "{T1,T3}": "T1,T3", "{T1,T2}": "T1,T2",
-    "scaling": "scaling", "shearing": "shearing", "translation": "translation", "permutation": "permutation",
+    "scaling": "scaling", "shearing": "shearing", "translation": "translation",
+    "permutation": "permutation",
 }  # fmt: skip
 N_SAMPLES = 2000
 FAR, NEAR = 10, 1
@@ -37,7 +41,11 @@ ORDER = (
 def measure(lab: Lab) -> dict[str, Any]:
     """Scores for each set and seed, and a map of F for the first seed."""
     rows, found = lab.sample(N_SAMPLES), {}
-    jobs = [(seed, {"transforms": transforms}) for transforms in SETS.values() for seed in lab.spec.seeds]
+    jobs = [
+        (seed, {"transforms": transforms})
+        for transforms in SETS.values()
+        for seed in lab.spec.seeds
+    ]
     trainings = lab.trainings(jobs)
     for name in SETS:
         runs: dict[str, list[Any]] = {"scores": [], "points": []}
@@ -47,7 +55,9 @@ def measure(lab: Lab) -> dict[str, Any]:
             runs["scores"].append(asdict(trained.score(last)))
             if not runs["points"]:
                 latent = trained.represent(last).latent[rows]
-                runs["points"] = as_grid(project(latent, seed=lab.spec.seeds[0], on_step=lab.stage(f"map of {name}")))
+                runs["points"] = as_grid(
+                    project(latent, seed=lab.spec.seeds[0], on_step=lab.stage(f"map of {name}"))
+                )
         found[name] = runs
     return {"truth": lab.truth[rows].tolist(), "names": list(lab.scored.truth_names), "sets": found}
 
@@ -70,6 +80,9 @@ def describe(result: Result) -> str:
     for more, sign, less in ORDER:
         holds = means[more] - means[less] >= (FAR if sign == "≫" else -NEAR)
         (held if holds else broken).append(f"{more} {sign} {less}")
-    verdict = f"Of the paper's order these hold: {'; '.join(held) or 'none'}. These do not: {'; '.join(broken) or 'none'}."
+    verdict = (
+        f"Of the paper's order these hold: {'; '.join(held) or 'none'}. These do not: "
+        f"{'; '.join(broken) or 'none'}."
+    )
     note = f"(≫: by at least {FAR} points; ≥: at most {NEAR} point below.)"
     return scores_table("transformations", found, TRANSFORMATIONS) + f"\n\n{verdict} {note}"

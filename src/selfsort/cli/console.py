@@ -1,0 +1,168 @@
+"""What a person sees in the terminal: progress bars, tables, one-line notices; and Ctrl-C as a
+polite request.
+"""
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from selfsort.cli.remedies import in_flags
+from selfsort.errors import TrainingStopped
+from selfsort.text import duration, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from selfsort.metrics import Scores
+    from selfsort.training.loop import Progress
+    from selfsort.workflow.images import Callbacks
+
+MOST_BARS = 10
+"""Progress bars that are shown at a time; older ones make room."""
+
+SHORT_NAMES = {
+    "loss": "loss",
+    "classification": "class",
+    "affinity": "α",
+    "balance": "β",
+    "pseudo_accuracy": "pseudo acc",
+    "target_accuracy": "targets",
+}
+
+
+def say(message: str) -> None:
+    """One line on standard error."""
+    click.echo(printable(in_flags(message)), err=True)
+
+
+def echo(*lines: str) -> None:
+    """Lines on standard output; whatever a file has put into one of them stays on it, escaped."""
+    for line in lines:
+        click.echo(printable(in_flags(line)))
+
+
+def print_written(files: Sequence[str]) -> None:
+    """Which files were written, the last thing that a command says."""
+    for number, file in enumerate(files):
+        echo(f"{'      ' if number else 'wrote '}{file}")
+
+
+def table_console() -> "Console":
+    """Standard output for tables, in which names are shown as they are."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 120, markup=False, highlight=False)
+
+
+def print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    console = table_console()
+    if scores:
+        table = Table("images", "ACC", "purity", "NMI", "ARI")
+        for name, values in scores.items():
+            table.add_row(
+                printable(name),
+                *(
+                    f"{100 * value:.2f} %"
+                    for value in (values.accuracy, values.purity, values.nmi, values.ari)
+                ),
+            )
+        console.print(table)
+    if label_free:
+        silhouette = label_free["silhouette"]
+        console.print(
+            f"without truth: silhouette {'–' if silhouette is None else f'{silhouette:.3f}'}, "
+            f"{label_free['active_duplicates']} duplicates in use, cluster sizes "
+            f"{label_free['cluster_sizes']}"
+        )
+
+
+@contextmanager
+def stop_signal() -> Iterator[list[int]]:
+    """Within, the first Ctrl-C or SIGTERM asks to stop after the step at hand; a second one stops
+    at once.
+    """
+    received: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class Bars:
+    """Progress bars on standard error: one for training, one per stage after it."""
+
+    def __init__(self, display: Any) -> None:
+        self.display = display
+        self.tasks: dict[str, Any] = {}
+
+    def training(self, stopped: list[int], progress: "Progress") -> bool:
+        """One training step is done; answers whether to stop."""
+        record = progress.record
+        done = (record.epoch - 1) * progress.n_steps + progress.step
+        terms = "  ".join(
+            f"{SHORT_NAMES[name]} {value:.3f}"
+            for name, value in record.terms.items()
+            if name in SHORT_NAMES
+        )
+        detail = (
+            f"{record.epoch}/{progress.n_epochs}  {terms}  "
+            f"{progress.images_per_second:,.0f} img/s  {duration(progress.seconds_left)} left"
+        )
+        self._show(record.stage, done, progress.n_epochs * progress.n_steps, detail)
+        if progress.step == progress.n_steps and not self.display.console.is_terminal:
+            say(f"{record.stage} {detail}")
+        return bool(stopped)
+
+    def stage(self, name: str, done: int, total: int, *, stopped: Sequence[int] = ()) -> None:
+        """So much of a stage is done."""
+        if stopped:
+            raise TrainingStopped(f"stopped ({name}).")
+        self._show(name, done, total, f"{done:,}/{total:,}")
+
+    def _show(self, name: str, done: int, total: int, detail: str) -> None:
+        if name not in self.tasks:
+            shown = [task.id for task in self.display.tasks if task.visible]
+            for oldest in shown[: max(0, len(shown) + 1 - MOST_BARS)]:
+                self.display.update(oldest, visible=False)
+            self.tasks[name] = self.display.add_task(name, total=total, detail=detail)
+        self.display.update(self.tasks[name], completed=done, total=total, detail=detail)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Bars]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Display
+
+    columns = (
+        TextColumn("{task.description:21}"),
+        BarColumn(bar_width=16),
+        TextColumn("{task.fields[detail]}"),
+    )
+    console = Console(stderr=True)
+    with Display(*columns, console=console, disable=not console.is_terminal) as display:
+        yield Bars(display)
+
+
+@contextmanager
+def callbacks() -> "Iterator[Callbacks]":
+    """Bars and notices for a call of the library; Ctrl-C and SIGTERM ask it to stop."""
+    from selfsort.workflow.images import Callbacks
+
+    with progress_bars() as bars, stop_signal() as stopped:
+        yield Callbacks(partial(bars.training, stopped), partial(bars.stage, stopped=stopped), say)

@@ -1,0 +1,122 @@
+"""`selfsort explore`: work with the clusters of a run in the browser."""
+
+import socket
+import webbrowser
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from selfsort.cli.console import echo, say
+from selfsort.errors import SelfsortError
+
+if TYPE_CHECKING:
+    from selfsort.data.gallery import Gallery
+    from selfsort.runs.record import Run
+    from selfsort.runs.table import Assignments
+
+
+@click.command("explore")
+@click.argument("run", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port on 127.0.0.1.  [default: any that is free]",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def command(run: Path, port: int, no_browser: bool) -> None:
+    """Browse, name, merge, split and correct the clusters in DIR on a local web page; Ctrl-C ends
+    it.
+
+    The edits are kept in DIR/edits.jsonl; `predict`, `report` and `score` use them. The images and
+    the results of `fit` stay as they are. Only who has the printed address can use the page.
+    """
+    import secrets
+    import tempfile
+    import warnings
+
+    from selfsort.explore.app import build_app
+    from selfsort.explore.server import serve
+    from selfsort.explore.session import Session
+    from selfsort.runs.folder import RunFolder
+    from selfsort.runs.journal import Journal
+    from selfsort.runs.results import load_run
+    from selfsort.runs.state import State
+    from selfsort.workflow.images import changed_since
+
+    folder = RunFolder(run)
+    record, assignments = load_run(run, edited=False)
+    if len(assignments.names) != record.n_samples:
+        raise SelfsortError(
+            f"{run}: {folder.table.name} has {len(assignments.names):,} rows for "
+            f"{record.n_samples:,} images; fit again."
+        )
+    with _listen(port) as listener:
+        port = listener.getsockname()[1]
+        journal = Journal(run, State.of(assignments.labels, record.n_clusters))
+        with closing(journal), folder.locked():  # so that no `fit` replaces the run meanwhile
+            gallery = _open_gallery(record, assignments)
+            if changed := changed_since(record, assignments.names):
+                say(f"warning: {changed}")
+            if n_edits := len(journal.history.edits):
+                say(f"{journal.path}: {n_edits:,} edit{'s' if n_edits > 1 else ''} found")
+            if journal.lost_bytes:
+                say(f"{journal.path}: its last entry was never finished and is left out")
+            token = secrets.token_urlsafe(24)
+            app = build_app(
+                Session(run, record, assignments, gallery, journal),
+                token=token,
+                port=port,
+                log=say,
+            )
+            address = f"http://127.0.0.1:{port}/{token}/"
+            with tempfile.TemporaryDirectory(prefix="selfsort-") as private:
+                echo(f"exploring {run} at {address}")
+                say("whoever has this address can edit the run; Ctrl-C ends it")
+                if not no_browser:
+                    _open_browser(address, Path(private))
+                warnings.simplefilter("ignore")  # Pillow's, about odd image files
+                serve(app, listener)
+            say(
+                f"ended; {len(journal.history.edits):,} edits are in {journal.path}"
+                if journal.size
+                else "ended; nothing was edited"
+            )
+
+
+def _open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
+    """The files of a folder are read when they are looked at; everything else is read now."""
+    from selfsort.data.folder import FOLDER_SIZE
+    from selfsort.data.gallery import ArrayGallery, FolderGallery
+    from selfsort.workflow.images import Callbacks, read_run_images
+
+    source = Path(run.reading.get("source", ""))
+    if run.reading and source.is_dir():
+        return FolderGallery(source, assignments.names, max(run.reading["size"] or 0, FOLDER_SIZE))
+    return ArrayGallery(read_run_images(run, Callbacks(tell=say)))
+
+
+def _listen(port: int) -> socket.socket:
+    from selfsort.explore.server import listen
+
+    try:
+        return listen(port)
+    except OSError as error:
+        raise SelfsortError(
+            f"port {port} cannot be used ({error.strerror}); choose another with --port."
+        ) from error
+
+
+def _open_browser(address: str, private: Path) -> None:
+    """Through a file that only this user can read: other users see the command lines of this user's
+    programs.
+    """
+    page = private / "open.html"
+    page.write_text(
+        f'<!doctype html><meta http-equiv="refresh" content="0;url={address}"><a '
+        f'href="{address}">selfsort</a>\n'
+    )
+    if not webbrowser.open(page.as_uri()):
+        say("no browser could be started; open the address yourself")

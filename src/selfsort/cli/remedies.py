@@ -1,0 +1,25 @@
+"""What the library asks a Python user to pass, in the words of the command line."""
+
+FLAGS = {
+    "`overwrite=True`": "--overwrite",
+    "`skip_broken=True`": "--skip-broken",
+    "`folder_truth=True`": "--folder-truth",
+    "`n_clusters='auto'`": "-k auto",
+    "`recipe='standard'`": "--recipe standard",
+    "`size`": "--size",
+    "`data_dir`": "--data-dir",
+    "`resume_folder`": "--resume",
+    "`write_report`": "`selfsort report`",
+}
+"""A test checks that each is in a message of the library, and that no message names a flag."""
+
+
+def in_flags(message: str) -> str:
+    """A message of the library as the command line says it.
+
+    >>> in_flags("it is broken; remove it or use `skip_broken=True`.")
+    'it is broken; remove it or use --skip-broken.'
+    """
+    for argument, flag in FLAGS.items():
+        message = message.replace(argument, flag)
+    return message

@@ -1,0 +1,169 @@
+"""Which images are neighbours in every view: the graph on which images of one class hang together.
+
+Each view (a transformation, freshly jittered) has its own latent space and its own graph of nearest
+neighbours. The sum of these graphs, without the edges that few views support, falls into the
+classes; its leading eigenvectors find them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import eigsh
+from sklearn.utils.extmath import randomized_svd
+
+PCA_SAMPLE = 4000
+SMALLEST_DISTANCE = 1e-6
+"""Eigenvalues nearer to 1 than this are 1: separate components of the graph."""
+
+CHUNK = 512
+
+
+class Spectrum(NamedTuple):
+    """Leading eigenvalues (1 first) and eigenvectors (images × values) of the normalised graph."""
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+
+class ClusterCount(NamedTuple):
+    """How many clusters the spectrum shows, and how clear that is: the largest factor over the
+    second largest.
+    """
+
+    n_clusters: int
+    clarity: float
+
+
+def neighbour_graph(
+    latent: NDArray[np.float32], *, n_neighbours: int, n_components: int, seed: int
+) -> csr_array:
+    """The symmetric graph of nearest neighbours by cosine similarity after PCA; a mutual edge
+    weighs 1, a one-sided one ½.
+    """
+    return join(nearest(_reduce(latent, n_components, seed), n_neighbours))
+
+
+def nearest(points: NDArray[np.float32], n_neighbours: int) -> NDArray[np.int64]:
+    """The nearest others of each point by cosine similarity, nearest first.
+
+    >>> nearest(np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32), 1).tolist()
+    [[1], [0], [1]]
+    """
+    n_samples = len(points)
+    n_neighbours = min(n_neighbours, n_samples - 1)
+    units = torch.nn.functional.normalize(torch.from_numpy(points), dim=1)
+    found = []
+    for start in range(0, n_samples, CHUNK):
+        similarity = units[start : start + CHUNK] @ units.T
+        similarity[
+            range(len(similarity)), range(start, start + len(similarity))
+        ] = -torch.inf  # nobody is its own neighbour
+        found.append(similarity.topk(n_neighbours, dim=1).indices)
+    return torch.cat(found).numpy()
+
+
+def nearest_in_subspace(
+    points: NDArray[np.float32], n_neighbours: int, *, ridge: float = 0.01
+) -> NDArray[np.int64]:
+    """The others that take most part in writing each point as a sum of all others.
+
+    Images of one thing under changing light lie in a flat subspace and write each other, also where
+    they are far apart. With X the points as unit rows and D = (X Xᵀ + ridge · I)⁻¹, the
+    coefficients of least squares without the point itself are −D_ij / D_jj.
+    """
+    units = torch.nn.functional.normalize(torch.from_numpy(points).double(), dim=1)
+    inverse = torch.linalg.inv(units @ units.T + ridge * torch.eye(len(units)))
+    strength = (inverse / inverse.diagonal()).abs().fill_diagonal_(-1)
+    n_neighbours = min(n_neighbours, len(points) - 1)
+    found: NDArray[np.int64] = strength.topk(n_neighbours, dim=1).indices.numpy()
+    return found
+
+
+def join(neighbours: NDArray[np.integer[Any]]) -> csr_array:
+    """The symmetric graph of lists of neighbours (images × neighbours)."""
+    n_samples, n_neighbours = neighbours.shape
+    rows = np.repeat(np.arange(n_samples), n_neighbours)
+    half = np.full(len(rows), 0.5)
+    directed = csr_array((half, (rows, neighbours.ravel())), shape=(n_samples, n_samples))
+    return csr_array(directed + directed.T)
+
+
+def _reduce(latent: NDArray[np.float32], n_components: int, seed: int) -> NDArray[np.float32]:
+    centred = latent - latent.mean(axis=0)
+    if n_components >= min(latent.shape):
+        return np.asarray(centred, dtype=np.float32)
+    sample = np.random.default_rng(seed).permutation(len(latent))[:PCA_SAMPLE]
+    _, _, axes = randomized_svd(centred[sample], n_components, n_iter=2, random_state=seed)
+    return np.asarray(centred @ axes.T, dtype=np.float32)
+
+
+def agreement_graph(graphs: Iterable[csr_array], *, min_support: float, floor: float) -> csr_array:
+    """The sum of the views' graphs; edges below `min_support` keep only the share `floor`, so that
+    it stays connected.
+    """
+    total = csr_array(sum(graphs))
+    supported = total.copy()
+    supported.data = np.where(total.data >= min_support, total.data, floor * total.data)
+    return supported
+
+
+def spectrum(graph: csr_array, n_values: int) -> Spectrum:
+    """Eigenvalues and eigenvectors of D^-½ W D^-½, largest first."""
+    degrees = np.asarray(graph.sum(axis=1)).ravel()
+    scale = diags_array(1 / np.sqrt(np.maximum(degrees, np.finfo(float).tiny)))
+    normalised = scale @ graph @ scale
+    if n_values >= graph.shape[0] - 1:
+        values, vectors = np.linalg.eigh(normalised.toarray())
+    else:
+        # with a looser tolerance one of several components, whose eigenvalues are equal, is missed
+        values, vectors = eigsh(normalised, k=n_values, which="LA", v0=np.sqrt(degrees), tol=1e-5)
+    order = np.argsort(-values)[:n_values]
+    return Spectrum(values[order], vectors[:, order])
+
+
+def consensus_spectrum(opinions: Sequence[NDArray[np.int64]], n_values: int) -> Spectrum:
+    """The same for the graph C D⁻¹ Cᵀ, which joins the images that several clusterings have
+    together; it is not formed.
+
+    C has a column for each cluster of each clustering, each image shares a 1 among those it is in,
+    and D are the column sums. There may be fewer values: the clusterings have no more to tell.
+
+    >>> consensus_spectrum([np.array([0, 0, 1]), np.array([1, 1, 0])], 2).values.round(6).tolist()
+    [1.0, 1.0]
+    """
+    columns = np.concatenate(
+        [labels[:, None] == np.unique(labels) for labels in opinions], axis=1
+    ) / len(opinions)
+    scaled = columns / np.sqrt(columns.sum(axis=0))
+    # there are fewer clusters than images: the smaller matrix has the same eigenvalues
+    values, weights = np.linalg.eigh(scaled.T @ scaled)
+    kept = [row for row in np.argsort(-values)[:n_values] if values[row] > SMALLEST_DISTANCE]
+    return Spectrum(values[kept], scaled @ (weights[:, kept] / np.sqrt(values[kept])))
+
+
+def embedding(found: Spectrum, n_clusters: int) -> NDArray[np.float32]:
+    """The images as unit vectors of the leading eigenvectors: images of one cluster come to lie
+    together.
+    """
+    leading = found.vectors[:, :n_clusters]
+    lengths = np.maximum(np.linalg.norm(leading, axis=1, keepdims=True), 1e-12)
+    return np.asarray(leading / lengths, dtype=np.float32)
+
+
+def count_clusters(values: Sequence[float] | NDArray[np.float64]) -> ClusterCount:
+    """The number of clusters, at least 2, after which the distance of the eigenvalues from 1 grows
+    by the largest factor.
+
+    >>> count_clusters([1, 0.99, 0.98, 0.6, 0.55, 0.5])
+    ClusterCount(n_clusters=3, clarity=10.0)
+    """
+    distances = np.maximum(1 - np.asarray(values, dtype=float), SMALLEST_DISTANCE)
+    factors = distances[2:] / distances[1:-1]
+    if len(factors) == 0:
+        return ClusterCount(min(2, len(values)), 1.0)
+    second, first = np.sort(factors)[-2:] if len(factors) > 1 else (1.0, factors[0])
+    return ClusterCount(int(factors.argmax()) + 2, round(float(first / second), 3))

@@ -1,1 +1,0 @@
-"""One module per command; torch, numpy and the like are imported only inside the commands that need them."""

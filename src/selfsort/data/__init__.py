@@ -1,0 +1,1 @@
+"""Images: reading, holding and drawing them; without torch."""

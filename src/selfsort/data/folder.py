@@ -1,0 +1,200 @@
+"""A folder or a file to one `ImageSet`."""
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfsort.data.arrays import load_npy, load_npz
+from selfsort.data.decode import Decoded
+from selfsort.data.image_set import ImageSet, as_image_set
+from selfsort.data.pool import decode_file, decode_files
+from selfsort.data.sources import (
+    Found,
+    find_images,
+    find_in_table,
+    find_pattern,
+    is_archive,
+    list_ignored,
+    unpack,
+    what_to_do,
+)
+from selfsort.errors import DataError
+from selfsort.files import MAX_ARRAY_BYTES, inside
+
+FOLDER_SIZE = 32
+"""Side to which the images of a folder are resized unless another is asked for."""
+
+PROBED = 32
+"""Files of a folder by which it is judged how large its images are."""
+
+OnFile = Callable[[int, int], None]
+
+
+def load_images(
+    path: Path | str,
+    *,
+    size: int | None = None,
+    truth_from_folders: bool = False,
+    skip_broken: bool = False,
+    names: Sequence[str] | None = None,
+    on_file: OnFile | None = None,
+) -> ImageSet:
+    """Images from a folder, a zip or tar file, a CSV table of paths, a pattern such as `a/*.jpg`, a
+    single image file, an `.npy` or an `.npz` file.
+
+    With `truth_from_folders` the name of the first sub-folder is each image's truth; `names` are
+    the only files of the folder to read. `on_file(done, total)` tells progress.
+    """
+    source = str(path)
+    path = Path(path)
+
+    def load(found: Found) -> ImageSet:
+        return _load_files(
+            source, found, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file
+        )
+
+    if path.is_dir():
+        if names is None:
+            return load(find_images(path))
+        return load(Found([inside(path, name) for name in names], list(names), path, {}))
+    if not path.exists() and glob.has_magic(source):
+        return load(find_pattern(source))
+    if advice := what_to_do(source):
+        raise DataError(f"{source}: {advice}.")
+    if not path.exists():
+        raise DataError(f"{path}: no such file, folder or data set.")
+    if not path.is_file():
+        raise DataError(f"{path}: not a regular file but a pipe or a device; give a file.")
+    if not path.stat().st_size:  # also what the kernel only shows as a file, and may never end
+        raise DataError(
+            f"{path}: not a readable image (it is empty); remove it or use `skip_broken=True`."
+        )
+    if path.suffix.lower() == ".csv":
+        return load(find_in_table(path))
+    if is_archive(path):
+        with unpack(path) as found:
+            return load(found)
+    if path.suffix.lower() == ".npy":
+        return as_image_set(load_npy(path), source=source)
+    if path.suffix.lower() == ".npz":
+        pixels, truth = load_npz(path)
+        return as_image_set(pixels, truth=truth, source=source)
+    image = decode_file(path, size or FOLDER_SIZE)
+    return ImageSet(
+        np.moveaxis(image.pixels, 2, 0)[None, : 1 if image.is_grey else 3],
+        0.0,
+        255.0,
+        [path.name],
+        source=source,
+        root=path.parent,
+    )
+
+
+def _load_files(
+    source: str,
+    found: Found,
+    size: int,
+    truth_from_folders: bool,
+    skip_broken: bool,
+    on_file: OnFile | None,
+) -> ImageSet:
+    files = found.files
+    if not files:
+        there = f" but {list_ignored(found.ignored)}" if found.ignored else ""
+        raise DataError(
+            f"{source}: no image files in it{there}; it should hold PNG, JPEG, WebP, TIFF, …"
+        )
+    if 3 * size * size * len(files) > MAX_ARRAY_BYTES:
+        raise DataError(
+            f"{source}: {len(files)} images of {size}×{size} need more than "
+            f"{MAX_ARRAY_BYTES >> 30} GiB; use a smaller `size`."
+        )
+    pixels = np.empty((len(files), 3, size, size), dtype=np.uint8)
+    names: list[str] = []
+    skipped: dict[str, str] = {}
+    origins = _Origins()
+    all_grey = True
+    answers = zip(files, found.names, decode_files(files, size), strict=True)
+    for done, (file, name, image) in enumerate(answers, start=1):
+        if isinstance(image, DataError):
+            if not skip_broken:
+                raise image if found.root else DataError(f"{source}: {name}: {_reason(image)}.")
+            skipped[str(file) if found.root else name] = _reason(image)
+        else:
+            pixels[len(names)] = np.moveaxis(image.pixels, 2, 0)
+            all_grey &= image.is_grey
+            origins.add(image)
+            names.append(name)
+        if on_file:
+            on_file(done, len(files))
+    if not names:
+        raise DataError(f"{source}: none of its {len(files)} image files can be read.")
+    pixels = pixels[: len(names), : 1 if all_grey else 3]
+    truth, truth_names = _folder_truth(names, source) if truth_from_folders else (None, [])
+    ignored = [f"ignored: {list_ignored(found.ignored)}"] if found.ignored else []
+    return ImageSet(
+        pixels,
+        0.0,
+        255.0,
+        names,
+        truth,
+        truth_names,
+        source,
+        found.root,
+        skipped,
+        [*origins.notes(pixels.shape[1:]), *ignored],
+    )
+
+
+def largest_side(files: Sequence[Path]) -> int:
+    """The longest side of some of these image files, so that small ones need not be enlarged; 0 if
+    none of them can be read.
+    """
+    rows = np.linspace(0, len(files) - 1, min(len(files), PROBED)).astype(int)
+    probed = decode_files([files[row] for row in rows], 8)
+    return max(
+        (max(image.width, image.height) for image in probed if isinstance(image, Decoded)),
+        default=0,
+    )
+
+
+def _reason(error: DataError) -> str:
+    """Why a file cannot be read: what stands in the message of the pool between brackets."""
+    return str(error).partition("not a readable image (")[2].rpartition(")")[0]
+
+
+class _Origins:
+    """What the files held, told in a sentence."""
+
+    def __init__(self) -> None:
+        self.sizes: set[tuple[int, int]] = set()
+        self.n_paged = 0
+
+    def add(self, image: Decoded) -> None:
+        self.sizes.add((image.width, image.height))
+        self.n_paged += image.n_pages > 1
+
+    def notes(self, shape: tuple[int, ...]) -> list[str]:
+        by_area = sorted(self.sizes, key=lambda size: size[0] * size[1])
+        ends = [f"{width}×{height}" for width, height in dict.fromkeys((by_area[0], by_area[-1]))]
+        are_square = all(width == height for width, height in self.sizes)
+        notes = [
+            f"{' to '.join(ends)} pixels → {'×'.join(map(str, shape))}"
+            + ("" if are_square else ", padded to squares")
+        ]
+        if self.n_paged:
+            notes.append(f"{self.n_paged:,} files have several pages; the first is read")
+        return notes
+
+
+def _folder_truth(names: list[str], source: str) -> tuple[NDArray[np.int64], list[str]]:
+    classes = [name.split(os.sep)[0] if os.sep in name else "" for name in names]
+    if "" in classes:
+        first = os.path.join(source, names[classes.index("")])
+        raise DataError(f"{first}: not in a sub-folder, so it has no truth; sort it into one.")
+    truth_names, truth = np.unique(classes, return_inverse=True)
+    return truth.astype(np.int64), [str(name) for name in truth_names]

@@ -1,0 +1,137 @@
+"""The pictures of a run by number: small ones on sheets, and large ones for a closer look."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from selfsort.data.folder import load_images
+from selfsort.data.image_set import ImageSet
+from selfsort.data.pictures import as_picture, encode, tile
+from selfsort.data.pool import decode_files
+from selfsort.data.worker import FITS
+from selfsort.errors import DataError
+from selfsort.files import inside
+
+SMALL = 128
+LARGE = 1024
+SMOOTH = 64
+"""Sides of the pictures. Up to `SMOOTH` they are sent without loss."""
+
+COLUMNS = 10
+MAX_PACK = 100
+CACHED = 256
+SHEET_SECONDS = 0.15
+"""A sheet should take about this long to draw."""
+
+
+@dataclass(frozen=True)
+class EncodedPicture:
+    """A picture as a browser gets it."""
+
+    content: bytes
+    media_type: str
+
+
+class Gallery(ABC):
+    """Pictures by their number. Many small ones share a sheet: a browser decodes one sheet much
+    faster than many files.
+    """
+
+    pack = MAX_PACK
+    """How many pictures should go on a sheet for it to arrive quickly."""
+    side: int
+    """The side of the small pictures."""
+
+    def __init__(self) -> None:
+        self._cached: Callable[[tuple[int, ...]], EncodedPicture] = lru_cache(CACHED)(self._sheet)
+
+    def sheet(self, rows: Sequence[int]) -> EncodedPicture:
+        """The small pictures of these images, ten in a row; the latest sheets are kept."""
+        return self._cached(tuple(rows))
+
+    def _sheet(self, rows: tuple[int, ...]) -> EncodedPicture:
+        squares = self._draw(rows, self.side, "square")
+        sheet = tile(squares, count=len(rows), side=self.side, columns=COLUMNS)
+        return _encode(sheet, is_smooth=self.side > SMOOTH)
+
+    def large(self, row: int) -> EncodedPicture | None:
+        """A picture of up to 1024 pixels each way; None if its file is gone or broken by now."""
+        (pixels,) = self._draw((row,), LARGE, "shrink")
+        if pixels is None:
+            return None
+        return _encode(Image.fromarray(pixels), is_smooth=max(pixels.shape) > SMOOTH)
+
+    @abstractmethod
+    def _draw(
+        self, rows: tuple[int, ...], side: int, fit: str
+    ) -> Iterable[NDArray[np.uint8] | None]:
+        """Each picture at a size, as one of `FITS` makes it; None if it is gone."""
+
+    @abstractmethod
+    def images(self, rows: NDArray[np.intp]) -> ImageSet:
+        """These images as the network reads them."""
+
+
+def _encode(picture: Image.Image, *, is_smooth: bool) -> EncodedPicture:
+    if is_smooth:
+        return EncodedPicture(encode(picture, "JPEG", quality=85), "image/jpeg")
+    return EncodedPicture(encode(picture, "PNG", compress_level=1), "image/png")
+
+
+class ArrayGallery(Gallery):
+    """Pictures of images that are in memory (or in a memory map)."""
+
+    def __init__(self, images: ImageSet) -> None:
+        super().__init__()
+        self._images = images
+        self.side = min(SMALL, max(images.pixels.shape[2:]))
+
+    def _draw(self, rows: tuple[int, ...], side: int, fit: str) -> Iterable[NDArray[np.uint8]]:
+        return (FITS[fit](as_picture(self._images, row), side) for row in rows)
+
+    def png(self, row: int) -> bytes:
+        """An image without loss, in its own size."""
+        return encode(as_picture(self._images, row).convert("RGB"), "PNG", compress_level=1)
+
+    def images(self, rows: NDArray[np.intp]) -> ImageSet:
+        return self._images.take(rows)
+
+
+class FolderGallery(Gallery):
+    """Pictures of image files, each read when it is looked at."""
+
+    pack = 20
+    side = SMALL
+
+    def __init__(self, root: Path, names: Sequence[str], size: int) -> None:
+        super().__init__()
+        self.root = root
+        self.names = names
+        self.size = size
+
+    def _draw(
+        self, rows: tuple[int, ...], side: int, fit: str
+    ) -> Iterable[NDArray[np.uint8] | None]:
+        begin = time.perf_counter()
+        answers = decode_files([self._file(row) for row in rows], side, fit=fit)
+        pictures = [None if isinstance(answer, DataError) else answer.pixels for answer in answers]
+        if side == self.side:  # large photographs take longer, so fewer go on a sheet
+            fitting = SHEET_SECONDS * len(rows) / max(time.perf_counter() - begin, 1e-6)
+            self.pack = max(5, min(MAX_PACK, round(0.5 * self.pack + 0.5 * fitting)))
+        return pictures
+
+    def _file(self, row: int) -> Path:
+        try:
+            return inside(self.root, self.names[row])
+        except DataError:
+            return self.root  # which is no image
+
+    def images(self, rows: NDArray[np.intp]) -> ImageSet:
+        return load_images(self.root, size=self.size, names=[self.names[row] for row in rows])

@@ -1,0 +1,169 @@
+"""Pictures of images: `clusters.png`, single ones, and sprite sheets of many for the pages."""
+
+import base64
+import io
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from selfsort.data.decode import fit_square
+from selfsort.data.folder import load_images
+from selfsort.data.image_set import ImageSet
+from selfsort.errors import DataError
+
+CELL = 44
+GAP = 3
+MARGIN = 118
+MAX_ROWS = 256
+INK = (20, 20, 20)
+PAPER = (255, 255, 255)
+GREY = (120, 120, 120)
+BLANK = 160
+"""The grey of a picture whose file is gone."""
+
+COLUMNS = 32
+SHEET_STEPS = ((32, None), (32, 80), (32, 50), (24, 50), (16, 40), (16, 10))
+"""Sides of a sprite and qualities of its sheet (None: lossless, for grey images only). The first
+that fits the budget is used.
+"""
+
+
+def most_typical(
+    labels: NDArray[np.int64], confidence: NDArray[np.float32], cluster: int, count: int
+) -> NDArray[np.intp]:
+    """The images of a cluster that belong to it most clearly, the clearest first."""
+    members = np.flatnonzero(labels == cluster)
+    return members[np.argsort(-confidence[members], kind="stable")[:count]]
+
+
+def render_clusters(
+    images: ImageSet,
+    labels: NDArray[np.int64],
+    confidence: NDArray[np.float32],
+    n_clusters: int,
+    *,
+    per_row: int = 16,
+) -> bytes:
+    """A PNG picture with one row per cluster (the largest 256): its number, its size and its most
+    typical images.
+    """
+    step = CELL + GAP
+    n_rows = min(n_clusters, MAX_ROWS)
+    canvas = Image.new("RGB", (MARGIN + per_row * step + GAP, n_rows * step + GAP), PAPER)
+    draw = ImageDraw.Draw(canvas)
+    large = ImageFont.load_default(16)
+    small = ImageFont.load_default(12)
+    for cluster in range(n_rows):
+        top = GAP + cluster * step
+        size = int((labels == cluster).sum())
+        draw.text((8, top + 3), f"cluster {cluster}", fill=INK, font=large)
+        draw.text((8, top + 24), f"{size:,} image{'s' if size != 1 else ''}", fill=GREY, font=small)
+        for column, index in enumerate(most_typical(labels, confidence, cluster, per_row)):
+            canvas.paste(thumbnail(images, int(index)), (MARGIN + column * step, top))
+    return encode(canvas, "PNG")
+
+
+def as_picture(images: ImageSet, index: int) -> Image.Image:
+    """One image as it is: grey stays grey, more than three channels show the first three."""
+    pixels: NDArray[Any] = np.asarray(images.pixels[index], dtype=np.float32)
+    scaled = np.clip((pixels - images.low) / max(images.high - images.low, 1e-12), 0, 1) * 255
+    values = scaled.round().astype(np.uint8)
+    return Image.fromarray(
+        np.ascontiguousarray(np.moveaxis(values[:3], 0, 2)) if len(values) >= 3 else values[0]
+    )
+
+
+def thumbnail(images: ImageSet, index: int, side: int = CELL) -> Image.Image:
+    """One image as a square RGB picture."""
+    return Image.fromarray(square_pixels(images, index, side))
+
+
+def square_pixels(images: ImageSet, index: int, side: int) -> NDArray[np.uint8]:
+    """One image as (side, side, 3) bytes."""
+    return fit_square(as_picture(images, index), side)
+
+
+def tile(
+    squares: Iterable[NDArray[np.uint8] | None], *, count: int, side: int, columns: int
+) -> Image.Image:
+    """A sheet of `count` squares, `columns` in a row; where there is none it stays grey."""
+    width = min(columns, count)
+    height = -(-count // width)
+    sheet = np.full((height * side, width * side, 3), BLANK, dtype=np.uint8)
+    for place, square in enumerate(squares):
+        top = place // width * side
+        left = place % width * side
+        if square is not None:
+            sheet[top : top + side, left : left + side] = square
+    return Image.fromarray(sheet)
+
+
+class SpriteSheets(NamedTuple):
+    """WebP pictures of `columns` × `columns` squares; image number i is square i % columns² of
+    sheet i // columns².
+    """
+
+    sheets: list[bytes]
+    side: int
+    columns: int = COLUMNS
+
+
+def sharp_picture(images: ImageSet, index: int, side: int) -> Image.Image:
+    """One image, at most `side` wide and high. Its file, if there is one, shows more than the
+    network saw.
+    """
+    if images.root is not None:
+        try:
+            file = load_images(images.root / images.names[index], size=side)
+        except DataError:  # gone since it was read
+            pass
+        else:
+            return as_picture(file, 0)
+    picture = as_picture(images, index)
+    picture.thumbnail((side, side), Image.Resampling.BOX)
+    return picture
+
+
+def sprite_sheets(
+    images: ImageSet, rows: NDArray[np.integer[Any]], *, max_bytes: int
+) -> SpriteSheets:
+    """Square pictures of these rows, as good as `max_bytes` allow."""
+    largest = max(images.pixels.shape[2:])
+    is_grey = images.pixels.shape[1] < 3
+    sheets: list[bytes] = []
+    side = 0
+    for max_side, quality in SHEET_STEPS if is_grey else SHEET_STEPS[1:]:
+        side = min(largest, max_side)
+        options = {"lossless": True} if quality is None else {"quality": quality}
+        sheets = []
+        for start in range(0, len(rows), COLUMNS**2):
+            part = rows[start : start + COLUMNS**2]
+            squares = (square_pixels(images, int(row), side) for row in part)
+            sheet = tile(squares, count=len(part), side=side, columns=COLUMNS)
+            sheets.append(encode(sheet, "WEBP", **options))
+            if sum(map(len, sheets)) > max_bytes:
+                break
+        else:
+            break
+    return SpriteSheets(sheets, side)
+
+
+def data_uri(picture: Image.Image) -> str:
+    """A picture as a `data:` address: small ones without loss, photographs as WebP."""
+    if picture.mode == "L" or max(picture.size) <= 32:
+        kind = "png"
+        content = encode(picture, "PNG", optimize=True)
+    else:
+        kind = "webp"
+        content = encode(picture, "WEBP", quality=80)
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
+    """A picture as the content of a file of one of Pillow's kinds."""
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()

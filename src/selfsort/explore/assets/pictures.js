@@ -1,0 +1,42 @@
+// Small pictures: a sheet holds many, ten in a row, and each element shows its part.
+const COLUMNS = 10;
+let wish = 0;
+
+// Shows image `items[n].i` in `elements[n]`, `pack` on a sheet. Ends when all are shown or the page was turned.
+export async function show(elements, items, pack) {
+  wish += 1;
+  for (let start = 0; start < items.length; start += pack) {
+    const part = items.slice(start, start + pack), sheet = await load(part);
+    if (!elements[0].isConnected) return;
+    if (sheet) for (const place of part.keys()) draw(elements[start + place], sheet, place, part.length);
+  }
+}
+
+// Fetches what will probably be shown next, until something else is asked for.
+export async function prefetch({ items, pack }) {
+  const mine = ++wish;
+  for (let start = 0; start < items.length && mine === wish; start += pack) await load(items.slice(start, start + pack));
+}
+
+function load(part) {
+  const sheet = new Image();
+  sheet.src = `api/sheet?images=${part.map(({ i }) => i)}`;
+  return sheet.decode().then(() => sheet, () => null);
+}
+
+function draw(element, sheet, place, count) {
+  const columns = Math.min(COLUMNS, count), rows = Math.ceil(count / columns);
+  const share = (position, all) => (all > 1 ? `${(100 * position) / (all - 1)}%` : "0%");
+  element.style.backgroundImage = `url("${sheet.src}")`;
+  element.style.backgroundSize = `${100 * columns}% ${100 * rows}%`;
+  element.style.backgroundPosition = `${share(place % columns, columns)} ${share(Math.floor(place / columns), rows)}`;
+  element.classList.toggle("pixels", sheet.naturalWidth / columns <= 64);
+}
+
+export function picture(name = "") {
+  const element = create("span");
+  element.className = "picture";
+  if (name) Object.assign(element, { role: "img", ariaLabel: name });
+  else element.ariaHidden = "true";
+  return element;
+}

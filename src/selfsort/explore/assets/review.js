@@ -1,0 +1,113 @@
+// The least confident images, one by one: a key decides, and the next one follows.
+import { page } from "./api.js";
+import { picture, show } from "./pictures.js";
+
+const LETTERS = [..."abcdefghijklmnpqstuvwxyz"]; // o marks an outlier, r is for review
+const BATCH = 50;
+
+export class Review {
+  constructor({ change, title, percent, onEnd }) {
+    Object.assign(this, { change, title, percent, onEnd });
+    this.chain = Promise.resolve(); // decisions are carried out in the order of the keys
+    byId("review-accept").onclick = () => this.then(() => this.accept());
+    byId("review-outlier").onclick = () => this.then(() => this.decide({ op: "mark", outlier: true }));
+    byId("review-back").onclick = () => this.then(() => this.go(-1));
+    byId("review-skip").onclick = () => this.then(() => this.skip());
+    byId("end-review").onclick = () => this.onEnd();
+  }
+
+  then(step) { return (this.chain = this.chain.then(step)); }
+
+  async begin(state) {
+    this.queue = [];
+    this.at = 0;
+    this.skipped = new Set();
+    this.setState(state);
+    await this.fill();
+    this.draw();
+    byId("review").focus();
+  }
+
+  setState(state) {
+    this.state = state;
+    const left = LETTERS[Symbol.iterator]();
+    this.keys = new Map(state.clusters.map(({ id }) => [id < 10 ? String(id) : left.next().value, id]));
+  }
+
+  async fill() {
+    if (this.at < this.queue.length) return;
+    const seen = new Set(this.queue.map((item) => item.i));
+    const { items } = await page("review", "ascending", this.skipped.size, BATCH);
+    this.queue.push(...items.filter((item) => !seen.has(item.i)));
+  }
+
+  get item() { return this.queue[this.at]; }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const key = event.key.toLowerCase();
+    if (key === "enter" && event.target.closest("button")) return; // presses that button
+    if (key === "enter") this.then(() => this.accept());
+    else if (key === "arrowleft") this.then(() => this.go(-1));
+    else if (key === "arrowright") this.then(() => this.skip());
+    else if (key === "o") this.then(() => this.decide({ op: "mark", outlier: true }));
+    else if (key === "escape") this.onEnd();
+    else if (this.keys.has(key)) this.then(() => this.decide({ op: "move", to: this.keys.get(key) }));
+    else return;
+    event.preventDefault();
+  }
+
+  accept() { return this.decide(this.item?.outlier ? { op: "mark", outlier: false } : { op: "accept" }); }
+
+  async decide(edit) {
+    if (!this.item) return;
+    const item = this.item, state = await this.change({ ...edit, images: [item.i] });
+    if (!state) return;
+    this.setState(state);
+    this.skipped.delete(item.i);
+    Object.assign(item, { outlier: edit.outlier ?? false, cluster: edit.to ?? item.cluster });
+    await this.go(1);
+  }
+
+  async skip() {
+    if (!this.item) return;
+    this.skipped.add(this.item.i);
+    await this.go(1);
+  }
+
+  async go(step) {
+    this.at = Math.max(0, Math.min(this.at + step, this.queue.length));
+    await this.fill();
+    this.draw();
+  }
+
+  draw() {
+    const { item, state } = this, image = byId("review-image");
+    byId("review-left").textContent = `${state.unreviewed.toLocaleString("en")} images to review, least confident first`;
+    for (const id of ["review-accept", "review-outlier", "review-skip"]) byId(id).disabled = !item;
+    byId("review-back").disabled = this.at === 0;
+    image.hidden = !item;
+    image.onload = () => image.classList.toggle("pixels", image.naturalWidth <= 64);
+    if (item) image.src = `api/image/${item.i}`;
+    if (this.queue[this.at + 1]) new Image().src = `api/image/${this.queue[this.at + 1].i}`; // so that it is there in time
+    image.alt = item?.name ?? "";
+    byId("review-name").textContent = item?.name ?? "All images have been reviewed.";
+    byId("review-facts").textContent = item ? `${item.outlier ? "outlier" : this.title(item.cluster)}, confidence ${this.percent(item.confidence)}` : "";
+    const keyOf = new Map([...this.keys].map(([key, id]) => [id, key]));
+    byId("review-clusters").replaceChildren(...state.clusters.map((cluster) => {
+      const button = create("button"), label = create("span");
+      label.className = "label";
+      label.textContent = this.title(cluster.id);
+      button.append(picture(), label);
+      const key = keyOf.get(cluster.id);
+      if (key) button.append(create("kbd", { textContent: key }));
+      button.ariaCurrent = item && !item.outlier && item.cluster === cluster.id ? "true" : "false";
+      button.disabled = !item;
+      button.onclick = () => this.then(() => this.decide({ op: "move", to: cluster.id }));
+      return button;
+    }));
+    const pictures = [...byId("review-clusters").querySelectorAll(".picture")];
+    const used = state.clusters.map(({ typical }, place) => ({ i: typical, place })).filter(({ i }) => i >= 0);
+    show(used.map(({ place }) => pictures[place]), used, state.pack);
+  }
+}

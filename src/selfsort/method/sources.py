@@ -1,0 +1,167 @@
+"""Sources: several descriptions of the same images, each a space in which images have neighbours.
+
+A *describer* turns images into one or more named descriptions; a description, centred, reduced to
+its leading directions and evened out, gives unit vectors. What describers and projections learn
+from the images needs no labels; it is kept with the model, so that new images get the same vectors.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from selfsort.method.descriptors import Colours, Gradients, Pixels, Textures
+from selfsort.method.encoders import ENCODER, Encoder
+from selfsort.method.inputs import Inputs, infer_all
+from selfsort.method.patches import FROM_SIDE, Patches
+from selfsort.method.seeds import derive_generator
+
+PATCH_SAMPLE = 3000
+"""Images that patches are drawn from, at most."""
+
+
+class Shape(NamedTuple):
+    """How a description becomes vectors: directions that are kept, and how far they are evened out.
+
+    `evening` 0 leaves each direction as strong as it is, 1 makes all equally strong. A half of the
+    way takes weight from what varies most, which is often light or position and not the class.
+    """
+
+    n_directions: int
+    evening: float
+
+
+SHAPES = {
+    "pixels": Shape(64, 0.0),
+    "gradients": Shape(128, 0.5),
+    "colours": Shape(64, 0.0),
+    "textures": Shape(64, 0.0),
+    "patches": Shape(64, 0.5),
+    "places": Shape(64, 0.5),
+    "network": Shape(128, 0.0),
+    ENCODER: Shape(128, 0.5),
+}
+
+
+class Projection(nn.Module):
+    """A description to unit vectors of its leading directions."""
+
+    def __init__(self, n_values: int, n_directions: int) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(n_values))
+        self.register_buffer("axes", torch.zeros(n_values, n_directions))
+        self.centre: Tensor
+        self.axes: Tensor
+
+    def forward(self, description: Tensor) -> Tensor:
+        """(batch, directions)."""
+        vectors = (description - self.centre) @ self.axes
+        return nn.functional.normalize(vectors, dim=1)
+
+    @classmethod
+    def fit(cls, description: Tensor, shape: Shape) -> "Projection":
+        """The leading directions of a description (images × values)."""
+        centre = description.mean(dim=0)
+        centred = (description - centre).double()
+        n_samples, n_values = centred.shape
+        n_directions = min(shape.n_directions, n_samples, n_values)
+        if n_values <= n_samples:
+            strengths, axes = torch.linalg.eigh(centred.T @ centred)
+        else:  # the same directions from the smaller matrix
+            strengths, weights = torch.linalg.eigh(centred @ centred.T)
+            axes = centred.T @ weights / strengths.clamp(min=1e-9).sqrt()
+        leading = strengths.flip(0)[:n_directions].clamp(min=1e-9)
+        axes = axes.flip(1)[:, :n_directions] * leading ** (-shape.evening / 2)
+        axes[:, leading < 1e-7 * leading[0]] = 0  # nothing is there but rounding
+        found = cls(n_values, n_directions)
+        found.centre.copy_(centre)
+        found.axes.copy_(axes)
+        return found
+
+
+class Sources(nn.Module):
+    """Describers and the projections of what they say; all that new images need."""
+
+    def __init__(self, describers: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.describers = nn.ModuleDict(dict(describers))
+        self.projections = nn.ModuleDict()
+
+    def describe(self, images: Tensor) -> dict[str, Tensor]:
+        """What all describers say of a batch."""
+        said: dict[str, Tensor] = {}
+        for describer in self.describers.values():
+            said |= describer(images)
+        return said
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The vectors of a batch in all sources, side by side."""
+        said = self.describe(images)
+        return torch.cat([self.projections[name](said[name]) for name in said], dim=1)
+
+
+class Described(NamedTuple):
+    """Fitted sources with the vectors of the images that they were fitted on, and these images'
+    pixels as they are, for neighbours in a subspace.
+    """
+
+    sources: Sources
+    vectors: dict[str, NDArray[np.float32]]
+    pixels: NDArray[np.float32]
+
+
+def build_describers(
+    channels: int, size: int, encoder: Encoder | None = None
+) -> dict[str, nn.Module]:
+    """The describers that suit images of this shape."""
+    describers: dict[str, nn.Module] = {
+        "pixels": Pixels(),
+        "gradients": Gradients(),
+        "textures": Textures(),
+        "patches": Patches(channels, size >= FROM_SIDE),
+    }
+    if channels == 3:
+        describers["colours"] = Colours()
+    if encoder is not None:
+        describers[ENCODER] = encoder
+    return describers
+
+
+def learn_sources(
+    inputs: Inputs,
+    describers: Mapping[str, nn.Module],
+    *,
+    seed: int,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> Described:
+    """Fit describers and projections to these images."""
+    sources = Sources(describers)
+    patches = sources.describers["patches"]
+    assert isinstance(patches, Patches)
+    rows = np.random.default_rng(seed).permutation(len(inputs))[:PATCH_SAMPLE]
+    patches.learn(inputs.read(np.sort(rows)), derive_generator("patches", seed))
+    names: list[str] = []
+
+    def describe(images: Tensor) -> tuple[Tensor, ...]:
+        said = sources.describe(images)
+        names[:] = said
+        return tuple(said.values())
+
+    whole = infer_all(sources, describe, inputs, on_batch=on_batch)
+    vectors: dict[str, NDArray[np.float32]] = {}
+    for name, description in zip(names, whole, strict=True):
+        projection, vectors[name] = project(description, SHAPES[name])
+        sources.projections[name] = projection
+    return Described(sources, vectors, whole[names.index("pixels")])
+
+
+def project(
+    description: NDArray[np.float32], shape: Shape
+) -> tuple[Projection, NDArray[np.float32]]:
+    """Fit a projection; also the vectors of what it was fitted on."""
+    values = torch.from_numpy(description)
+    projection = Projection.fit(values, shape)
+    return projection, projection(values).numpy()

@@ -1,0 +1,1 @@
+"""The folder of a run: its record, its state, its edits and what is made of them; without torch."""

@@ -1,0 +1,93 @@
+"""The results of a run, written and read together: record, table, and the labels with edits applied
+or without; no torch.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from selfsort.errors import ModelFileError
+from selfsort.files import open_file
+from selfsort.runs.folder import RunFolder
+from selfsort.runs.journal import EditHistory, load_history
+from selfsort.runs.record import Run, load_record, save_record
+from selfsort.runs.state import State
+from selfsort.runs.table import Assignments, load_assignments, save_assignments
+
+
+class Results(NamedTuple):
+    """What a finished run found."""
+
+    run: Run
+    assignments: Assignments
+
+
+def save_run(
+    folder: Path, run: Run, assignments: Assignments, *, beside: Sequence[str] = ()
+) -> None:
+    """Write `assignments.csv` and then `run.json`, with the hashes of it and of the files `beside`
+    them, into `folder`.
+    """
+    paths = RunFolder(folder)
+    save_assignments(paths.table, assignments)
+    hashes = {name: file_hash(folder / name) for name in (paths.table.name, *beside)}
+    save_record(paths.record, replace(run, files=hashes))
+
+
+def load_run(folder: Path | str, *, edited: bool = True) -> Results:
+    """The record of a run and the cluster of each image.
+
+    With `edited` the labels are those after the edits made in `selfsort explore`, else those that
+    the fit found.
+    """
+    paths = RunFolder(Path(folder))
+    found = Results(load_record(paths.record), load_assignments(paths.table))
+    if not edited or not paths.journal.exists():
+        return found
+    return found._replace(assignments=apply_edits(found.assignments, load_edits(paths, found)))
+
+
+def load_edits(folder: RunFolder, found: Results) -> EditHistory:
+    """The edits of a run that was loaded without them."""
+    start = State.of(found.assignments.labels, found.run.n_clusters)
+    return load_history(folder.path, start)
+
+
+def apply_edits(assignments: Assignments, history: EditHistory) -> Assignments:
+    """The assignments after the edits; unchanged if there are none."""
+    state = history.state
+    if not history.edits:
+        return assignments
+    names = [state.names.get(int(label), "") for label in state.labels]
+    return replace(assignments, labels=state.labels, cluster_names=names, outliers=state.outliers)
+
+
+def load_labels(path: Path) -> Assignments:
+    """The assignments in a CSV file, or those of a run's folder with its edits; outliers are left
+    out.
+    """
+    if not path.is_dir():
+        return load_assignments(path)
+    folder = RunFolder(path)
+    if not folder.journal.exists():
+        return load_assignments(folder.table)
+    assignments = load_run(path).assignments
+    if assignments.outliers is None:
+        return assignments
+    return assignments.take(np.flatnonzero(~assignments.outliers))
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    try:
+        with open_file(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelFileError(
+            f"{path}: cannot be read ({reason}); restore it or train again."
+        ) from error

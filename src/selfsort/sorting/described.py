@@ -1,0 +1,169 @@
+"""Assigns images by all sources at once: a linear map from their vectors to shares of votes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from selfsort.clustering.kmeans import Assignment
+from selfsort.data.image_set import ImageSet
+from selfsort.errors import ConfigError, ModelFileError
+from selfsort.method.encoders import ENCODER, Encoder, load_encoder
+from selfsort.method.inputs import Inputs, infer_all
+from selfsort.method.preparation import Preparation
+from selfsort.method.sources import SHAPES, Projection, Sources, build_describers
+from selfsort.sorting.assigners import ASSIGNERS, Order
+from selfsort.sorting.trained import TrainedNetwork
+from selfsort.training.checkpoint import load_weights
+from selfsort.training.hooks import Hooks
+
+CHUNK = 2048
+"""Images that are described at a time."""
+
+MAX_SIDE = 128
+NETWORK = "network"
+
+
+class LinearVote(nn.Module):
+    """Vectors to the shares of votes of each cluster, by least squares with a ridge."""
+
+    def __init__(self, n_values: int, n_clusters: int) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.zeros(n_values, n_clusters))
+        self.register_buffer("shares", torch.zeros(n_clusters))
+        self.weights: Tensor
+        self.shares: Tensor
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Probabilities, (images, cluster)."""
+        return (vectors @ self.weights + self.shares).softmax(dim=1)
+
+    @classmethod
+    def fit(cls, vectors: Tensor, votes: Tensor) -> "LinearVote":
+        """The map that comes closest to the votes, scaled so that the mean confidence is the mean
+        share of votes that an image's cluster has.
+        """
+        found = cls(vectors.shape[1], votes.shape[1])
+        gram = (vectors.T @ vectors).double()
+        ridge = gram.diagonal().mean() * torch.eye(len(gram))
+        centred = (votes - votes.mean(dim=0)).double()
+        weights = torch.linalg.solve(gram + ridge, vectors.T.double() @ centred).float()
+        raw = vectors @ weights + votes.mean(dim=0)
+        target = float(votes.gather(1, raw.argmax(dim=1, keepdim=True)).mean())
+        low, high = 1e-3, 1e3
+        for _ in range(60):  # the mean confidence rises with the scale
+            scale = (low * high) ** 0.5
+            too_sure = float((raw * scale).softmax(dim=1).amax(dim=1).mean()) > target
+            low, high = (low, scale) if too_sure else (scale, high)
+        found.weights.copy_(weights * low)
+        found.shares.copy_(votes.mean(dim=0) * low)
+        return found
+
+
+@dataclass(frozen=True)
+class BySources:
+    """The cluster with most of the votes that the images' vectors stand for."""
+
+    trained: TrainedNetwork
+    preparation: Preparation
+    sources: Sources
+    network_projection: Projection
+    vote: LinearVote
+    kind: ClassVar[str] = "sources"
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters votes are for."""
+        return len(self.vote.shares)
+
+    @property
+    def size(self) -> int:
+        """The side of the images that are described."""
+        return self.preparation.size
+
+    def assign(self, images: ImageSet, hooks: Hooks) -> Assignment:
+        """The most probable cluster of each image."""
+        on_batch = hooks.stage("assigning")
+        labels: list[NDArray[np.int64]] = []
+        confidence: list[NDArray[np.float32]] = []
+        for start in range(0, len(images), CHUNK):
+            stop = min(start + CHUNK, len(images))
+            part = images.take(np.arange(start, stop))
+            probable = self.vote(self.vectors(part)).numpy()
+            labels.append(probable.argmax(axis=1))
+            confidence.append(probable.max(axis=1))
+            if on_batch:
+                on_batch(stop, len(images))
+        return Assignment(np.concatenate(labels), np.concatenate(confidence))
+
+    def vectors(self, images: ImageSet) -> Tensor:
+        """The vectors of images in all sources, side by side."""
+        inputs = Inputs(images, self.preparation.for_images(images), self.trained.modality)
+        (described,) = infer_all(self.sources, lambda batch: (self.sources(batch),), inputs)
+        latent = self.trained.represent(images, Hooks()).latent
+        projected = self.network_projection(torch.from_numpy(latent))
+        return torch.cat([torch.from_numpy(described), projected], dim=1)
+
+    def reorder(self, order: Order) -> Self:
+        """The clusters in this order."""
+        vote = LinearVote(*self.vote.weights.shape)
+        vote.weights.copy_(self.vote.weights[:, order])
+        vote.shares.copy_(self.vote.shares[order])
+        return replace(self, vote=vote)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that was learned, the size of the described images, and the encoder's hash."""
+        parts = {"sources": self.sources, NETWORK: self.network_projection, "vote": self.vote}
+        tensors = {
+            f"described.{part}.{name}": tensor
+            for part, module in parts.items()
+            for name, tensor in module.state_dict().items()
+        }
+        tensors["described.shape"] = torch.tensor([self.preparation.channels, self.size])
+        if ENCODER in self.sources.describers:
+            encoder = self.sources.describers[ENCODER]
+            assert isinstance(encoder, Encoder)
+            digest = list(bytes.fromhex(encoder.sha256))
+            tensors["described.encoder"] = torch.tensor(digest, dtype=torch.uint8)
+        return tensors
+
+    @classmethod
+    def load(
+        cls, file: Path, tensors: Mapping[str, Tensor], trained: TrainedNetwork, n_clusters: int
+    ) -> Self:
+        """The same modules, if they fit together."""
+        channels, size = tensors["described.shape"].tolist()
+        preparation = source_preparation(trained, channels, size)
+        encoder = None
+        if "described.encoder" in tensors:
+            sha256 = bytes(tensors["described.encoder"].tolist()).hex()
+            try:
+                encoder = load_encoder(
+                    str(trained.config.sources.encoder), sha256, beside=file.parent
+                )
+            except ConfigError as error:
+                raise ModelFileError(f"{file}: {error}") from error
+        sources = Sources(build_describers(channels, size, encoder))
+        for name in SHAPES:
+            key = f"described.sources.projections.{name}.axes"
+            if key in tensors:
+                sources.projections[name] = Projection(*tensors[key].shape)
+        projection = Projection(*tensors[f"described.{NETWORK}.axes"].shape)
+        vote = LinearVote(tensors["described.vote.weights"].shape[0], n_clusters)
+        for part, module in (("sources", sources), (NETWORK, projection), ("vote", vote)):
+            load_weights(file, module, tensors, f"described.{part}")
+        return cls(trained, preparation, sources, projection, vote)
+
+
+ASSIGNERS[BySources.kind] = BySources
+
+
+def source_preparation(trained: TrainedNetwork, channels: int, size: int) -> Preparation:
+    """Images as describers see them: in [0, 1], with their colours and all of their detail."""
+    network = trained.preparations.network
+    return replace(network, channels=channels, size=size, normalise="unit", border=0.0)

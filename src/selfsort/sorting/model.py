@@ -1,0 +1,55 @@
+"""`Model`: what a fit gives; it assigns images to clusters, and needs no scikit-learn."""
+
+from dataclasses import dataclass, replace
+
+from selfsort.clustering.fusion import Fusion
+from selfsort.clustering.kmeans import Assignment
+from selfsort.clustering.views import Agreement
+from selfsort.config import Config
+from selfsort.data.image_set import ImageSet
+from selfsort.sorting.assigners import Assigner, Order
+from selfsort.sorting.trained import TrainedNetwork
+from selfsort.training.hooks import Hooks
+from selfsort.training.loop import EpochRecord
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained network and what assigns images to clusters.
+
+    `asked` is the number of clusters asked for (None: as many as the images show), `agreement` the
+    clusters of the views' graph, if there was one, `fusion` those of all sources. A loaded model
+    has none of them, and no history.
+    """
+
+    trained: TrainedNetwork
+    assigner: Assigner
+    asked: int | None
+    agreement: Agreement | None = None
+    fusion: Fusion | None = None
+    history: tuple[EpochRecord, ...] = ()
+    training_flops: int = 0
+
+    @property
+    def config(self) -> Config:
+        """The configuration that it was fitted with."""
+        return self.trained.config
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters there are."""
+        return self.assigner.n_clusters
+
+    @property
+    def reading_size(self) -> int:
+        """The side at which image files should be read, so that all detail is there."""
+        own = self.trained.preparations.refinement.size
+        return max(own, getattr(self.assigner, "size", 0))
+
+    def assign(self, images: ImageSet, hooks: Hooks | None = None) -> Assignment:
+        """Cluster and confidence of each image."""
+        return self.assigner.assign(images, hooks or Hooks())
+
+    def reorder(self, order: Order) -> "Model":
+        """The same with other numbers: what was cluster `order[i]` is now i."""
+        return replace(self, assigner=self.assigner.reorder(order))

@@ -1,0 +1,206 @@
+"""Images to a `Model`, as one network does it: train, find clusters, learn them."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfsort.clustering.kmeans import cluster, order_by_size
+from selfsort.clustering.views import Agreement, agree
+from selfsort.config import Config
+from selfsort.data.image_set import ImageSet, sample_rows
+from selfsort.errors import ConfigError
+from selfsort.method.encoder import device_of
+from selfsort.sorting.assigners import Assigner, Centres, Reclustered, Refined
+from selfsort.sorting.by_sources import sort_by_sources
+from selfsort.sorting.classifier import calibrate
+from selfsort.sorting.model import Model
+from selfsort.sorting.recluster import recluster
+from selfsort.sorting.refine import refine
+from selfsort.sorting.trained import TrainedNetwork, start_network
+from selfsort.training.hooks import Hooks
+from selfsort.training.loop import EpochRecord, training_flops
+
+
+class Found(NamedTuple):
+    """Clusters of a trained network's images: a label each (-1: was not looked at), and how many
+    there are to be; `centres` or the `agreement` say how they were found.
+    """
+
+    labels: NDArray[np.int64]
+    n_clusters: int
+    centres: Centres | None = None
+    agreement: Agreement | None = None
+
+
+class Lesson(NamedTuple):
+    """What has learned clusters, what it went through, and what that has cost."""
+
+    assigner: Assigner
+    history: tuple[EpochRecord, ...]
+    training_flops: int
+
+
+def fit_one(
+    images: ImageSet, *, n_clusters: int | None, config: Config, seed: int, hooks: Hooks
+) -> Model:
+    """Train one network and sort the images by it."""
+    check_pipeline(config, n_clusters)
+    trained = start_network(images, config=config, seed=seed, hooks=hooks)
+    history = trained.train(images, hooks)
+    model = sort_images(trained, images, n_clusters, hooks)
+    return replace(
+        model,
+        history=(*history, *model.history),
+        training_flops=trained.training_flops(len(images)) + model.training_flops,
+    )
+
+
+def check_pipeline(config: Config, n_clusters: int | None) -> None:
+    """Refuse settings that do not go together, before anything is trained."""
+    if config.clustering.method == "agreement" and not config.refinement.rounds:
+        raise ConfigError(
+            "clustering.method='agreement' labels no new images by itself; it needs "
+            "refinement.rounds >= 1."
+        )
+    if n_clusters is None and config.clustering.method == "k-means":
+        raise ConfigError(
+            "n_clusters='auto' should be a number with clustering.method='k-means', or use "
+            "'agreement'."
+        )
+
+
+def sort_images(
+    trained: TrainedNetwork, images: ImageSet, n_clusters: int | None, hooks: Hooks
+) -> Model:
+    """Find `n_clusters` clusters (None: as many as the images show) and learn them; the largest is
+    cluster 0.
+    """
+    if len(images) <= trained.config.sources.max_images:
+        assigner, fusion = sort_by_sources(trained, images, n_clusters, hooks)
+        return Model(trained, assigner, n_clusters, fusion=fusion)
+    if trained.config.clustering.method == "k-means":
+        assert n_clusters is not None, "checked with the configuration"
+        found = find_by_k_means(trained, images, n_clusters, hooks)
+    else:
+        found = find_by_agreement(trained, images, n_clusters, hooks)
+    if not trained.config.refinement.rounds:
+        assert found.centres is not None, "checked with the configuration"
+        return Model(trained, found.centres, n_clusters)
+    if found.agreement is not None and found.agreement.is_over:
+        lesson = learn_merged_clusters(trained, images, found.labels, found.n_clusters, hooks)
+    else:
+        lesson = learn_clusters(trained, images, found.labels, found.n_clusters, hooks)
+    return Model(
+        trained,
+        lesson.assigner,
+        n_clusters,
+        found.agreement,
+        history=lesson.history,
+        training_flops=lesson.training_flops,
+    )
+
+
+def cluster_anew(model: Model, images: ImageSet, hooks: Hooks) -> NDArray[np.int64]:
+    """Clusters fitted on these images alone, with the one network as it is (the paper's protocol
+    for a test set).
+    """
+    hooks = replace(hooks, folder=None)  # the checkpoints there belong to other images
+    return sort_images(model.trained, images, model.asked, hooks).assign(images, hooks).labels
+
+
+def find_by_k_means(
+    trained: TrainedNetwork, images: ImageSet, n_clusters: int, hooks: Hooks
+) -> Found:
+    """k-means in one space, as the paper does."""
+    settings = trained.config.clustering
+    chosen = sample_rows(len(images), settings.max_samples, trained.seed)
+    sample = images.take(chosen) if len(chosen) < len(images) else images
+    points = trained.represent(sample, hooks).space(settings.space)
+    on_start = hooks.stage("k-means")
+    clustering = cluster(
+        points, n_clusters, n_init=settings.n_init, seed=trained.seed, on_start=on_start
+    )
+    labels = np.full(len(images), -1)
+    labels[chosen] = clustering.assign(points).labels
+    return Found(labels, n_clusters, centres=Centres(trained, clustering))
+
+
+def find_by_agreement(
+    trained: TrainedNetwork, images: ImageSet, n_clusters: int | None, hooks: Hooks
+) -> Found:
+    """Clusters of the graph of all views; there may be more than asked for, to be merged."""
+    if trained.transforms is None:
+        raise ConfigError(
+            f"transforms={trained.config.transforms!r} are not in the model file; clustering "
+            "needs them."
+        )
+    agreement = agree(
+        trained.network,
+        trained.inputs(images),
+        n_clusters,
+        transforms=trained.transforms,
+        config=trained.config,
+        seed=trained.seed,
+        on_batch=hooks.stage("comparing views"),
+    )
+    n_found = int(agreement.labels.max()) + 1
+    n_wanted = n_clusters if agreement.is_over and n_clusters else n_found
+    return Found(agreement.labels, n_wanted, agreement=agreement)
+
+
+def learn_clusters(
+    trained: TrainedNetwork,
+    images: ImageSet,
+    labels: NDArray[np.int64],
+    n_clusters: int,
+    hooks: Hooks,
+) -> Lesson:
+    """Have a small classifier learn the clusters that were found (-1: none)."""
+    settings = trained.config.refinement
+    classifier, history = refine(
+        Refined.inputs(trained, images),
+        labels,
+        n_clusters=n_clusters,
+        config=trained.config,
+        seed=trained.seed,
+        device=device_of(trained.network),
+        hooks=hooks,
+    )
+    assigner = Refined(trained, classifier)
+    n_images = settings.steps * settings.batch_size
+    return _finish(assigner, images, history, n_images, hooks)
+
+
+def learn_merged_clusters(
+    trained: TrainedNetwork,
+    images: ImageSet,
+    labels: NDArray[np.int64],
+    n_clusters: int,
+    hooks: Hooks,
+) -> Lesson:
+    """Have a classifier merge clusters that are too many (-1: none) while it learns them."""
+    classifier, history, n_images = recluster(
+        trained.network.encoder,
+        Reclustered.inputs(trained, images),
+        labels,
+        n_clusters=n_clusters,
+        config=trained.config,
+        seed=trained.seed,
+        hooks=hooks,
+    )
+    return _finish(Reclustered(trained, classifier), images, history, n_images, hooks)
+
+
+def _finish(
+    assigner: Refined, images: ImageSet, history: list[EpochRecord], n_images: int, hooks: Hooks
+) -> Lesson:
+    """Calibrate the classifier and number its clusters by size."""
+    trained = assigner.trained
+    inputs = assigner.inputs(trained, images)
+    calibrate(assigner.classifier, inputs, config=trained.config, seed=trained.seed)
+    labels = assigner.assign(images, hooks).labels
+    assigner = assigner.reorder(order_by_size(labels, assigner.n_clusters))
+    flops = training_flops(assigner.classifier, inputs.preparation.shape) * n_images
+    return Lesson(assigner, tuple(history), flops)

@@ -1,0 +1,85 @@
+"""A trained network and how it is used: its preparation, transformations and settings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from selfsort.config import Config
+from selfsort.data.image_set import ImageSet
+from selfsort.method.devices import choose_device, choose_precision
+from selfsort.method.encoder import place
+from selfsort.method.inputs import Inputs
+from selfsort.method.modality import MODALITIES, Modality, Preparations
+from selfsort.method.network import AcolNetwork, build_network
+from selfsort.method.representation import Representation, extract, extract_batches
+from selfsort.method.transforms import TransformSet
+from selfsort.training.hooks import Hooks
+from selfsort.training.loop import EpochRecord, training_flops
+from selfsort.training.pretrain import n_epochs, train
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network with all that its training and its use depend on; `transforms` is None where a
+    model file does not hold them.
+    """
+
+    network: AcolNetwork
+    preparations: Preparations
+    transforms: TransformSet | None
+    config: Config
+    seed: int
+    modality: Modality
+
+    def inputs(self, images: ImageSet) -> Inputs:
+        """Images as the network sees them."""
+        return Inputs(images, self.preparations.network.for_images(images), self.modality)
+
+    def train(self, images: ImageSet, hooks: Hooks) -> list[EpochRecord]:
+        """Train the network in place."""
+        assert self.transforms is not None, "a network that was loaded is trained already"
+        return train(
+            self.network,
+            self.inputs(images),
+            transforms=self.transforms,
+            config=self.config,
+            seed=self.seed,
+            hooks=hooks,
+        )
+
+    def represent(self, images: ImageSet, hooks: Hooks) -> Representation:
+        """F and Z of each image."""
+        on_batch = hooks.stage("computing features")
+        return extract(self.network, self.inputs(images), on_batch=on_batch)
+
+    def represent_batches(self, images: ImageSet, hooks: Hooks) -> Iterator[Representation]:
+        """The same, a batch at a time, for more images than fit into memory."""
+        on_batch = hooks.stage("computing features")
+        return extract_batches(self.network, self.inputs(images), on_batch=on_batch)
+
+    def training_flops(self, n_samples: int) -> int:
+        """What its training on so many images has cost, in floating-point operations."""
+        per_image = training_flops(self.network, self.preparations.network.shape)
+        return per_image * n_samples * n_epochs(self.config.training, n_samples)
+
+
+def start_network(images: ImageSet, *, config: Config, seed: int, hooks: Hooks) -> TrainedNetwork:
+    """A network with fresh weights for these images, ready to be trained; its configuration says
+    which precision `auto` stands for.
+    """
+    modality = MODALITIES[images.modality]
+    transforms = hooks.transforms or modality.get_transforms(config.transforms)
+    preparations = modality.prepare(images, config)
+    device = choose_device(hooks.device)
+    config = replace(config, precision=choose_precision(config.precision, device))
+    network = build_network(
+        config.network,
+        shape=preparations.network.shape,
+        n_parents=len(transforms),
+        generator=torch.Generator().manual_seed(seed),
+        modality=modality,
+        precision=config.precision,
+    )
+    place(network, device)
+    return TrainedNetwork(network, preparations, transforms, config, seed, modality)

@@ -1,0 +1,112 @@
+"""Pseudo-supervised training: the network learns which transformation each image has had."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from selfsort.config import Config
+from selfsort.method.encoder import device_of
+from selfsort.method.inputs import Inputs
+from selfsort.method.network import AcolNetwork
+from selfsort.method.objective import objective
+from selfsort.method.pseudo import PseudoBatch, n_batches, pseudo_batches
+from selfsort.method.transforms import TransformSet
+from selfsort.settings import TrainingConfig
+from selfsort.training.hooks import Hooks
+from selfsort.training.loop import EpochRecord, Task, one_cycle, run_loop
+
+STAGE = "training"
+PARTS = ("transforms", "images", "jitter", "network", "objective", "training")
+"""The parts of the configuration on which this stage depends; a change of others leaves its
+checkpoint good.
+"""
+
+
+def train(
+    network: AcolNetwork,
+    inputs: Inputs,
+    *,
+    transforms: TransformSet,
+    config: Config,
+    seed: int,
+    hooks: Hooks | None = None,
+) -> list[EpochRecord]:
+    """Train `network` in place and return one record per epoch."""
+    task = training_task(network, inputs, transforms=transforms, config=config, seed=seed)
+    hooks = hooks or Hooks()
+    history = run_loop(task, on_progress=hooks.progress, checkpoint=hooks.checkpoint(STAGE))
+    network.eval()
+    return history
+
+
+def training_task(
+    network: AcolNetwork,
+    inputs: Inputs,
+    *,
+    transforms: TransformSet,
+    config: Config,
+    seed: int,
+) -> Task:
+    """What the loop needs to train `network` on the device that it is on."""
+    settings = config.training
+    device = device_of(network)
+
+    def batches(epoch: int, start: int) -> Iterator[PseudoBatch]:
+        network.train()
+        return pseudo_batches(
+            inputs,
+            jitter_config=config.jitter,
+            transforms=transforms,
+            config=settings,
+            seed=seed,
+            epoch=epoch,
+            start=start,
+            device=device,
+        )
+
+    def loss(batch: PseudoBatch) -> dict[str, Tensor]:
+        return objective(network(batch.images), batch.parents, config=config.objective)._asdict()
+
+    return Task(
+        stage=STAGE,
+        module=network,
+        optimizer=torch.optim.Adam(network.parameters(), fused=True),
+        generator=network.generator,
+        n_epochs=n_epochs(settings, len(inputs)),
+        n_steps=n_batches(len(inputs), settings),
+        batches=batches,
+        loss=loss,
+        learning_rate=partial(learning_rate, settings),
+        job={part: config.to_dict()[part] for part in PARTS}
+        | {
+            "seed": seed,
+            "precision": network.precision,
+            "device": device.type,
+            "images": [*inputs.images.pixels.shape, inputs.images.fingerprint()],
+        },
+    )
+
+
+def n_epochs(config: TrainingConfig, n_samples: int) -> int:
+    """The epochs asked for, or as many as it takes to come to `min_steps` and `min_images`.
+
+    >>> standard = TrainingConfig(epochs=1, min_steps=1000, min_images=200_000)
+    >>> n_epochs(standard, 60_000), n_epochs(standard, 2_000)
+    (7, 200)
+    """
+    return max(
+        config.epochs,
+        -(-config.min_steps // n_batches(n_samples, config)),
+        -(-config.min_images // n_samples),
+    )
+
+
+def learning_rate(config: TrainingConfig, done: float) -> float:
+    """Adam's step size when the share `done` of the training is done."""
+    return (
+        config.learning_rate
+        if config.schedule == "constant"
+        else one_cycle(config.learning_rate, done)
+    )

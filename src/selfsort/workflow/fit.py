@@ -1,0 +1,290 @@
+"""Fits a source of images and leaves a run folder: model, record, table, picture and report."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfsort.config import Config
+from selfsort.data.image_set import ImageSet
+from selfsort.data.pictures import render_clusters
+from selfsort.errors import ConfigError, SelfsortError
+from selfsort.files import save_bytes
+from selfsort.method.devices import choose_device, choose_precision, prepare_process
+from selfsort.method.encoders import settle_encoder
+from selfsort.method.transforms import get_transforms
+from selfsort.metrics import Scores, score
+from selfsort.recipes import DEFAULT_RECIPE, resolve_config
+from selfsort.runs.folder import RunFolder
+from selfsort.runs.job import FitJob, load_job, save_job
+from selfsort.runs.journal import set_aside
+from selfsort.runs.record import Run, current_versions
+from selfsort.runs.results import save_run
+from selfsort.sorting.diagnosis import Watch, diagnose
+from selfsort.sorting.estimator import SelfSort
+from selfsort.sorting.methods import check_request
+from selfsort.workflow.alignment import alignment_of, load_reference
+from selfsort.workflow.detail import reading_size
+from selfsort.workflow.images import Callbacks, assignments_of, read_source, read_test, stamp_of
+from selfsort.workflow.report import write_report
+
+
+class Sorted(NamedTuple):
+    """A run folder that was just written; `unsaid` are warnings that no hook was told of."""
+
+    folder: Path
+    run: Run
+    sorter: SelfSort
+    written: list[Path]
+    unsaid: list[str]
+
+
+def sort_folder(
+    source: str | Path,
+    *,
+    out: str | Path,
+    n_clusters: int | str = 10,
+    recipe: str = DEFAULT_RECIPE,
+    settings: Mapping[str, Any] | None = None,
+    epochs: int | None = None,
+    transforms: str | None = None,
+    encoder: str | None = None,
+    size: int | None = None,
+    seed: int = 0,
+    test_source: str | Path | None = None,
+    align_to: str | Path | None = None,
+    overwrite: bool = False,
+    report: bool = True,
+    data_dir: str | Path | None = None,
+    folder_truth: bool = False,
+    skip_broken: bool = False,
+    device: str = "auto",
+    threads: int | None = None,
+    callbacks: Callbacks | None = None,
+) -> Sorted:
+    """Learn clusters from a source (a folder, a file or a named data set) and write everything
+    about them to the folder `out`.
+
+    Parameters are those of `SelfSort`, and: `size` to which images are resized; `test_source`,
+    images to score as well; `align_to`, an earlier run or its table whose cluster numbers to take
+    over (a run's edits count); `overwrite`, replace the run in `out`; `report`, write the page too;
+    `folder_truth`, take the names of sub-folders as truth; `skip_broken`, leave out files that
+    cannot be read. A fit that was stopped is continued by `resume_folder`.
+    """
+    job = FitJob(
+        source=_absolute(source),
+        n_clusters=n_clusters,
+        recipe=recipe,
+        settings=dict(settings or {}),
+        epochs=epochs,
+        transforms=transforms,
+        encoder=encoder,
+        size=size,
+        seed=seed,
+        test_source=_absolute(test_source) if test_source else None,
+        align_to=str(Path(align_to).resolve()) if align_to else None,
+        report=report,
+        data_dir=str(Path(data_dir).resolve()) if data_dir else None,
+        folder_truth=folder_truth,
+        skip_broken=skip_broken,
+        device=device,
+        threads=threads,
+    )
+    folder = RunFolder(Path(out))
+    _refuse_inside(folder.path, job.source)
+    with folder.locked():
+        folder.claim(overwrite=overwrite)
+        return _start(folder, job, callbacks or Callbacks(), is_new=True)
+
+
+def resume_folder(
+    folder: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    callbacks: Callbacks | None = None,
+) -> Sorted:
+    """Continue the interrupted fit in a folder; of its settings only a `learning_rate` may change,
+    which can save a fit from a loss that is no number.
+    """
+    path = Path(folder)
+    for name in settings or {}:
+        if not name.endswith(".learning_rate"):
+            raise ConfigError(f"{name}: only a learning_rate may change when a run is resumed.")
+    if not path.is_dir():
+        raise SelfsortError(f"{path}: nothing to resume, no such folder.")
+    paths = RunFolder(path)
+    with paths.locked():
+        job = load_job(paths)
+        job = replace(job, settings=job.settings | dict(settings or {}))
+        return _start(paths, job, callbacks or Callbacks(), is_new=False)
+
+
+def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool) -> Sorted:
+    """Check and read everything that is given, then fit; what cannot be resumed leaves nothing
+    behind.
+    """
+    threads = prepare_process(job.threads)
+    device = choose_device(job.device)
+    config = _check_config(job)
+    precision = choose_precision(config.precision, device)
+    # `auto` may mean something else when it is resumed; another number of threads rounds otherwise
+    settings = job.settings | {"precision": precision}
+    job = replace(job, device=str(device), threads=threads, settings=settings)
+    size = reading_size(config, job)
+    images = read_source(job.source, job.reading(), size, callbacks)
+    test_size = size or max(8, *images.pixels.shape[2:])
+    test = read_test(images, job.test_source, job.reading(), test_size, callbacks)
+    reference = load_reference(images, job.align_to, callbacks) if job.align_to else None
+    check_request(job.n_clusters, len(images), config)
+    config, encoder = settle_encoder(config, images)
+    if config.sources.max_images:
+        # `auto` may mean another one when it is resumed
+        job = replace(job, encoder=encoder.name)
+    if is_new:  # only now: everything that can be checked has been
+        folder.remove_state()
+    save_job(folder, job)
+    shape = "×".join(map(str, images.pixels.shape[1:]))
+    machine = f"{device}, {threads} threads, {precision} bits"
+    callbacks.tell(f"{images.source}: {len(images):,} images of {shape}, {machine}")
+    if config.sources.max_images:
+        callbacks.tell(encoder.reason)
+    try:
+        return _fit(folder, job, config, images, test, reference, callbacks)
+    except SelfsortError:
+        if not folder.has_checkpoint():  # nothing to resume
+            folder.remove_state()
+        raise
+
+
+def _fit(
+    folder: RunFolder,
+    job: FitJob,
+    config: Config,
+    images: ImageSet,
+    test: ImageSet | None,
+    reference: NDArray[np.int64] | None,
+    callbacks: Callbacks,
+) -> Sorted:
+    begin = time.monotonic() - folder.seconds_before()
+    watch = Watch(config, callbacks.tell)
+    sorter = SelfSort(
+        job.n_clusters,
+        recipe=job.recipe,
+        epochs=job.epochs,
+        settings=job.changes(),
+        device=job.device,
+        random_state=job.seed,
+        checkpoint=folder.checkpoint,
+        on_progress=lambda progress: watch(progress) or callbacks.on_progress(progress),
+        on_stage=callbacks.on_stage,
+    )
+    sorter.fit(images)
+    alignment: dict[str, Any] = {}
+    if reference is not None and job.align_to:
+        sorter.align(reference)
+        alignment = alignment_of(sorter.labels_, reference, job.align_to)
+    is_folder = Path(job.source).is_dir()
+    found = diagnose(sorter.model_, sorter.label_free_scores_)
+    shown = sorter.model_.fusion or sorter.agreement_
+    run = Run(
+        source=images.source,
+        recipe=sorter.recipe,
+        config=sorter.config_.to_dict(),
+        seed=sorter.seed_,
+        n_clusters=sorter.n_clusters_,
+        n_samples=len(images),
+        image_shape=list(images.pixels.shape[1:]),
+        history=[asdict(record) for record in sorter.history_],
+        scores={name: asdict(table) for name, table in _scores(sorter, images, test).items()},
+        label_free=asdict(sorter.label_free_scores_),
+        seconds=round(time.monotonic() - begin, 1),
+        training_flops=sorter.training_flops_,
+        eigenvalues=shown.eigenvalues if shown else [],
+        cluster_count=shown.cluster_count._asdict() if shown else {},
+        skipped=list(images.skipped),
+        warnings=list((watch.found(sorter.history_) | found).values()),
+        versions=current_versions(),
+        reading=job.reading() | {"size": max(images.pixels.shape[2:]) if is_folder else job.size},
+        alignment=alignment,
+        sources=sorter.model_.fusion.shares if sorter.model_.fusion else {},
+        stamp=stamp_of(job.source, images.names),
+    )
+    written = _write(folder, images, sorter, run, callbacks)
+    if job.report:
+        written += _report(folder, images, sorter, callbacks)
+    unsaid = [warning for kind, warning in found.items() if kind not in watch.told]
+    return Sorted(folder.path, run, sorter, written, unsaid)
+
+
+def _write(
+    folder: RunFolder, images: ImageSet, sorter: SelfSort, run: Run, callbacks: Callbacks
+) -> list[Path]:
+    """Everything but the report; `run.json` is last but for the removal of the job."""
+    sorter.save(folder.path)
+    picture = render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_)
+    save_bytes(folder.picture, picture)
+    for outdated in (folder.report, folder.map):
+        outdated.unlink(missing_ok=True)
+    if aside := set_aside(folder.path):
+        callbacks.tell(f"edits of the earlier run are now in {aside}")
+    assignments = assignments_of(images, sorter.labels_, sorter.confidence_)
+    save_run(folder.path, run, assignments, beside=(folder.model.name, folder.picture.name))
+    folder.remove_state()
+    return [folder.model, folder.record, folder.table, folder.picture]
+
+
+def _report(
+    folder: RunFolder, images: ImageSet, sorter: SelfSort, callbacks: Callbacks
+) -> list[Path]:
+    """The page that `write_report` would write from disk; its failure loses nothing."""
+    try:
+        return write_report(
+            folder.path, images=images, transform=sorter.transform, callbacks=callbacks
+        )
+    except (SelfsortError, KeyboardInterrupt, MemoryError) as error:
+        callbacks.tell(
+            f"no report: {str(error) or 'stopped.'} Everything else is written; `write_report` "
+            "can try again."
+        )
+        return []
+
+
+def _scores(sorter: SelfSort, images: ImageSet, test: ImageSet | None) -> dict[str, Scores]:
+    """A table per protocol, where truth is known."""
+    scores: dict[str, Scores] = {}
+    if images.truth is not None:
+        name = f"{images.source}, clusters fitted on these images"
+        scores[name] = score(images.truth, sorter.labels_)
+    if test is not None and test.truth is not None:
+        name = f"{test.source}, predicted from {images.source}"
+        scores[name] = score(test.truth, sorter.predict(test))
+        if len(test) >= sorter.n_clusters_:
+            name = f"{test.source}, clusters fitted on these images"
+            scores[name] = score(test.truth, sorter.cluster_anew(test))
+    return scores
+
+
+def _check_config(job: FitJob) -> Config:
+    """Check the whole configuration before any image is read."""
+    config = resolve_config(job.recipe, job.changes(), epochs=job.epochs)
+    get_transforms(config.transforms)
+    if job.n_clusters == "auto" and config.clustering.method == "k-means":
+        raise ConfigError("`n_clusters='auto'` works with `recipe='standard'`; give a number here.")
+    return config
+
+
+def _refuse_inside(out: Path, source: str) -> None:
+    """Results inside the folder that is sorted would be sorted themselves the next time."""
+    folder = Path(source)
+    if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
+        raise SelfsortError(
+            f"{out}: is inside {source}, whose images are sorted; choose a folder outside of it."
+        )
+
+
+def _absolute(source: str | Path) -> str:
+    return str(Path(source).resolve()) if Path(source).exists() else str(source)

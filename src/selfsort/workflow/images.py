@@ -1,0 +1,131 @@
+"""Reads the images of a job or of a finished run, and tells how far it is."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from selfsort.data.datasets import DATASETS, load_source
+from selfsort.data.folder import FOLDER_SIZE
+from selfsort.data.image_set import ImageSet
+from selfsort.errors import DataError
+from selfsort.runs.record import Run
+from selfsort.runs.table import Assignments
+
+if TYPE_CHECKING:
+    from selfsort.training.loop import Progress  # torch, which a report does not need
+
+
+def _ignore(*values: Any) -> None:
+    """Nobody listens."""
+
+
+class Callbacks(NamedTuple):
+    """Who is told what: each training step (True stops), each stage as (name, done, total), and
+    notices of one line.
+    """
+
+    on_progress: Callable[["Progress"], bool | None] = _ignore
+    on_stage: Callable[[str, int, int], None] = _ignore
+    tell: Callable[[str], None] = _ignore
+
+
+def read_source(
+    source: str, reading: Mapping[str, Any], size: int | None, callbacks: Callbacks
+) -> ImageSet:
+    """The images of a source; files are read at a size that can be looked at, also where the
+    network works on a smaller one.
+    """
+    images = load_source(
+        source,
+        data_dir=Path(reading["data_dir"]) if reading["data_dir"] else None,
+        size=max(size or 0, FOLDER_SIZE),
+        truth_from_folders=reading["folder_truth"],
+        skip_broken=reading["skip_broken"],
+        on_file=lambda done, total: callbacks.on_stage("reading images", done, total),
+    )
+    if images.skipped:
+        callbacks.tell(f"left out {len(images.skipped)} files that cannot be read:")
+        for name, reason in images.skipped.items():
+            callbacks.tell(f"  {name!r}: {reason}")
+    for note in images.notes:
+        callbacks.tell(f"{images.source}: {note}")
+    return images
+
+
+def read_test(
+    images: ImageSet,
+    test_source: str | None,
+    reading: Mapping[str, Any],
+    size: int,
+    callbacks: Callbacks,
+) -> ImageSet | None:
+    """The images of `test_source`, else the test split of a named data set if its files can be
+    had.
+    """
+    if test_source:
+        test = read_source(test_source, reading, size, callbacks)
+        if test.truth is None:
+            raise DataError(
+                f"{test.source}: has no truth to score with; use `folder_truth=True` to take it "
+                "from sub-folders."
+            )
+        return test
+    name, _, split = images.source.partition(":")
+    if name not in DATASETS or split != "train":
+        return None
+    try:
+        return read_source(f"{name}:test", reading, size, callbacks)
+    except DataError as error:
+        callbacks.tell(f"not scored on {name}:test: {error}")
+        return None
+
+
+def read_run_images(run: Run, callbacks: Callbacks) -> ImageSet:
+    """The images that a run was fitted on, read again."""
+    if not run.reading:
+        raise DataError(f"{run.source}: the run does not say where its images are; fit again.")
+    try:
+        images = read_source(run.reading["source"], run.reading, run.reading["size"], callbacks)
+    except DataError as error:
+        raise DataError(
+            f"the images of the run cannot be read; put them back to where they were ({error})"
+        ) from error
+    if len(images) != run.n_samples:
+        raise DataError(
+            f"{run.source}: has {len(images):,} images now and had {run.n_samples:,} when it was "
+            "sorted; fit again."
+        )
+    return images
+
+
+def stamp_of(source: str, names: Sequence[str]) -> str:
+    """A hash of the names and sizes of the files that images come from, so that others in their
+    place are noticed; nothing for a named data set, whose files have hashes of their own.
+    """
+    root = Path(source)
+    files = [root / name for name in names] if root.is_dir() else [root]
+    digest = hashlib.sha256()
+    try:
+        for file in files:
+            digest.update(f"{file.name}\0{file.stat().st_size}\0".encode(errors="surrogateescape"))
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def changed_since(run: Run, names: Sequence[str]) -> str:
+    """One line if the files are not those that were sorted; empty if they are, or if the run does
+    not know.
+    """
+    if not run.stamp or stamp_of(run.reading.get("source", ""), names) == run.stamp:
+        return ""
+    return "the image files are not those that were sorted (other sizes); fit again."
+
+
+def assignments_of(images: ImageSet, labels: Any, confidence: Any) -> Assignments:
+    """The table of these images."""
+    truth = None
+    if images.truth is not None:
+        truth = [images.truth_names[label] for label in images.truth]
+    return Assignments(images.names, labels, confidence, truth)

@@ -1,0 +1,98 @@
+"""Cuts, votes and their judge on graphs whose classes are known."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from selfsort.clustering.fusion import (
+    MOST_NEIGHBOURS,
+    Neighbours,
+    count_votes,
+    cut,
+    evenness,
+    fuse,
+    selections,
+    shared_information,
+)
+from selfsort.clustering.spectral import join, nearest, nearest_in_subspace
+from selfsort.metrics import score
+
+TRUTH = np.repeat(np.arange(4), 30)
+
+
+def points(noise: float, seed: int) -> NDArray[np.float32]:
+    draw = np.random.default_rng(seed)
+    centres = np.eye(4, 12)
+    found = centres[TRUTH] + noise * draw.normal(size=(len(TRUTH), 12))
+    return found.astype(np.float32)
+
+
+def source(noise: float, seed: int) -> Neighbours:
+    return Neighbours([nearest(points(noise, seed), MOST_NEIGHBOURS)])
+
+
+def test_a_clear_graph_is_cut_into_its_classes() -> None:
+    labels = cut(join(nearest(points(0.1, 0), 7)), 4, seed=0)
+    assert score(TRUTH, labels).accuracy == 1
+
+
+def test_good_sources_win_over_one_that_knows_nothing() -> None:
+    sources = {str(seed): source(0.35, seed) for seed in range(4)}
+    sources["noise"] = Neighbours(
+        [np.random.default_rng(9).integers(len(TRUTH), size=(len(TRUTH), MOST_NEIGHBOURS))]
+    )
+    found = fuse(sources, 4, max_clusters=8, seed=0)
+    alone = cut(sources["noise"].graph(7), 4, seed=0)
+    assert score(TRUTH, found.labels).accuracy > 0.95 > 0.6 > score(TRUTH, alone).accuracy
+    kept = [one for one in found.selections if one.is_kept]
+    assert len(kept) < len(found.selections)
+    share = sum("noise" in one.sources for one in kept) / len(kept)
+    assert found.shares.get("noise", 0) == share < min(found.shares[str(one)] for one in range(4))
+    np.testing.assert_allclose(found.votes.sum(axis=1), 1, rtol=1e-5)
+    again = fuse(sources, 4, max_clusters=8, seed=0)
+    assert (again.labels == found.labels).all()
+    assert (again.votes == found.votes).all()
+
+
+def test_the_number_of_clusters_can_be_left_to_the_graph() -> None:
+    sources = {str(seed): source(0.15, seed) for seed in range(3)}
+    found = fuse(sources, None, max_clusters=8, seed=0)
+    assert found.votes.shape[1] == found.cluster_count.n_clusters == 4
+
+
+def test_one_source_of_few_images_is_enough() -> None:
+    few = Neighbours([nearest(points(0.1, 0)[::10], MOST_NEIGHBOURS)])
+    found = fuse({"only": few}, 2, max_clusters=40, seed=0)
+    assert len(found.labels) == 12
+
+
+def test_votes_follow_the_clusters_whatever_their_numbers() -> None:
+    labels = np.array([0, 0, 1, 1])
+    votes = count_votes([np.array([1, 1, 0, 0]), np.array([0, 1, 1, 1])], labels, 2)
+    assert votes.tolist() == [[1, 0], [0.5, 0.5], [0, 1], [0, 1]]
+
+
+def test_evenness_and_shared_information_by_hand() -> None:
+    assert evenness(np.array([0, 0, 0, 1]), 2) == pytest.approx(0.8112781, abs=1e-6)
+    halves = np.array([0, 0, 1, 1])
+    crossed = np.array([0, 1, 0, 1])
+    expected = [(np.log(2) + 0) / 2, (np.log(2) + 0) / 2]
+    np.testing.assert_allclose(shared_information([halves, crossed]), expected, atol=1e-9)
+
+
+def test_selections_are_all_sources_all_but_one_and_triples() -> None:
+    found = selections(list("abcdef"), 0)
+    assert found[0] == tuple("abcdef")
+    assert {len(one) for one in found} == {6, 5, 3}
+    assert len(found) == len(set(found))
+    assert selections(list("abcdefghi"), 1) == selections(list("abcdefghi"), 1)
+
+
+def test_neighbours_in_a_subspace_are_found_where_distance_misleads() -> None:
+    """Two planes in space: a point and its negative share a plane, and no direction."""
+    draw = np.random.default_rng(0)
+    bases = [np.linalg.qr(draw.normal(size=(10, 2)))[0] for _ in range(2)]
+    images = np.concatenate([draw.normal(size=(20, 2)) @ basis.T for basis in bases])
+    truth = np.repeat([0, 1], 20)
+    found = nearest_in_subspace(images.astype(np.float32), 5)
+    assert (truth[found] == truth[:, None]).mean() > 0.95
