@@ -175,9 +175,11 @@ def test_memory_beyond_the_limit_is_refused() -> None:
 def test_an_image_that_takes_too_long_is_refused_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "slow.png").write_bytes(png(9000, 9000, bytes(9001 * 9000)))
+    (tmp_path / "slow.png").write_bytes(png(9, 9, bytes(90)))
     (tmp_path / "fast.png").write_bytes(png(9, 9, bytes(90)))
     decode_file(tmp_path / "fast.png", 8)
+    _, idle = pool._WORKERS._idle[-1]  # the one that is asked next
+    os.kill(idle.process.pid, signal.SIGSTOP)  # so that it takes too long on any machine
     monkeypatch.setattr(pool, "SECONDS", 0.1)
     (slow,) = decode_files([tmp_path / "slow.png"], 8)
     monkeypatch.undo()
@@ -256,3 +258,29 @@ def test_strips_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
             for n_pixels in (1, 5000, 10**6):
                 monkeypatch.setattr(decode, "STRIP_PIXELS", n_pixels)
                 assert decode._resize(picture, shape).tobytes() == whole.tobytes()
+
+
+def test_reading_may_be_given_up_in_any_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator that nobody closed ends in whichever thread collects it, even in its own."""
+    files = [Path(str(number)) for number in range(40)]
+    is_suspended = threading.Event()
+    outcome: list[BaseException | None] = []
+
+    def decode_chunk(chunk: list[Path], size: int, fit: str) -> list[DataError]:
+        if files[-1] in chunk:
+            is_suspended.wait(30)
+            try:
+                answers.close()
+                outcome.append(None)
+            except RuntimeError as error:
+                outcome.append(error)
+        return [DataError("")] * len(chunk)
+
+    monkeypatch.setattr(pool, "_decode_chunk", decode_chunk)
+    answers = decode_files(files, 8)
+    next(answers)
+    threads = [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
+    is_suspended.set()
+    for thread in threads:
+        thread.join(30)
+    assert outcome == [None]

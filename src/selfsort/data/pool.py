@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,7 +36,7 @@ CHUNK = 16
 
 def decode_files(
     files: Sequence[Path], size: int, *, fit: str = "square"
-) -> Iterator[Decoded | DataError]:
+) -> Generator[Decoded | DataError, None, None]:
     """Each file as a picture of `size`, made by `fit_square` or `shrink`, in their order; or the
     error that says why not.
     """
@@ -49,12 +49,14 @@ def decode_files(
         for chunk in chunks:
             yield from _decode_chunk(chunk, size, fit)
         return
-    with ThreadPoolExecutor(n_workers) as pool:
-        try:
-            for answers in pool.map(lambda chunk: _decode_chunk(chunk, size, fit), chunks):
-                yield from answers
-        finally:  # also if nobody wants the rest
-            pool.shutdown(cancel_futures=True)
+    pool = ThreadPoolExecutor(n_workers)
+    try:
+        for answers in pool.map(lambda chunk: _decode_chunk(chunk, size, fit), chunks):
+            yield from answers
+    finally:
+        # Also if nobody wants the rest. It must not wait: a generator that nobody closed ends in
+        # whichever thread collects it, which may be one of the pool's own.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def decode_file(file: Path, size: int, *, fit: str = "square") -> Decoded:
