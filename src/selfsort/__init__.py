@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selfsort.config import Config
-    from selfsort.data.datasets import load_dataset, load_source
+    from selfsort.data.datasets import load_dataset
     from selfsort.data.folder import load_images
     from selfsort.data.image_set import ImageSet
+    from selfsort.data.kinds import load_source
     from selfsort.errors import (
         ConfigError,
         DataError,
@@ -49,7 +50,7 @@ __all__ = [
 
 _HOMES = {
     "config": ["Config"],
-    "data.datasets": ["load_dataset", "load_source"],
+    "data.datasets": ["load_dataset"],
     "errors": [
         "ConfigError",
         "DataError",
@@ -61,6 +62,7 @@ _HOMES = {
     "sorting.estimator": ["SelfSort"],
     "data.image_set": ["ImageSet"],
     "data.folder": ["load_images"],
+    "data.kinds": ["load_source"],
     "metrics": ["score"],
     "recipes": ["RECIPES"],
     "runs.results": ["load_run"],

@@ -673,3 +673,17 @@ def test_hostile_names_go_through_fit_predict_copy_and_score(tmp_path: Path) -> 
     assert json.loads(
         succeed("score", tmp_path / "out", tmp_path / "out" / "assignments.csv", "--json")
     )["n_samples"] == len(names)
+
+
+def test_rows_of_an_array_need_a_shape(tmp_path: Path, digits: np.ndarray) -> None:
+    np.save(tmp_path / "rows.npy", digits[:60].reshape(60, 64))
+    source = str(tmp_path / "rows.npy")
+    message = fail("fit", source, "--out", str(tmp_path / "out"), *TINY)
+    assert "60 rows of 64 numbers" in message
+    assert "of which --image-shape (such as 8x8)" in message
+    assert "should look like 28x28" in fail("fit", source, "--image-shape", "8*8", *TINY)
+    assert "kind='songs' should be one of: images" in fail("fit", source, "--kind", "songs", *TINY)
+    run = str(tmp_path / "run")
+    succeed("fit", source, "--image-shape", "8x8", "-k", "3", "--out", run, *FAST)
+    succeed("predict", run, source, "--out", str(tmp_path / "new.csv"))
+    assert (tmp_path / "new.csv").read_text() == (tmp_path / "run" / "assignments.csv").read_text()

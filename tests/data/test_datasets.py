@@ -20,7 +20,8 @@ import pytest
 from scipy.io import savemat
 
 from selfsort.data import datasets
-from selfsort.data.datasets import DATASETS, cache_dir, load_dataset, load_source
+from selfsort.data.datasets import DATASETS, cache_dir, load_dataset
+from selfsort.data.kinds import load_source
 from selfsort.errors import DataError
 
 MNIST = {split: DATASETS["mnist"].splits[split] for split in ("train", "test")}

@@ -12,8 +12,8 @@ from PIL import Image
 
 from forging import png
 from selfsort.data import sources
-from selfsort.data.datasets import load_source
 from selfsort.data.folder import load_images
+from selfsort.data.kinds import load_source
 from selfsort.errors import DataError
 
 PICTURE = png(9, 9, bytes(90))

@@ -15,8 +15,8 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from conftest import SHARED_DATA, SMALL, record_page
-from selfsort.data.datasets import load_source
 from selfsort.data.image_set import ImageSet
+from selfsort.data.kinds import load_source
 from selfsort.method.devices import prepare_process
 from selfsort.runs.record import Run, current_versions
 from selfsort.runs.results import save_run

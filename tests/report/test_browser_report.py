@@ -18,8 +18,9 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from conftest import record_page
-from selfsort.data.datasets import load_dataset, load_source
+from selfsort.data.datasets import load_dataset
 from selfsort.data.image_set import as_image_set, sample_rows
+from selfsort.data.kinds import load_source
 from selfsort.report.map import Projection, project
 from selfsort.report.page import render_report
 from selfsort.runs.table import Assignments

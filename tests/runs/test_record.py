@@ -122,7 +122,7 @@ def test_a_damaged_run_is_one_line_that_names_the_file(
 @pytest.mark.parametrize(
     "change",
     [
-        {"reading": {"source": "x"}},
+        {"reading": {"place": "x"}},
         {
             "reading": {
                 "source": 5,

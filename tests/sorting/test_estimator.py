@@ -1,5 +1,6 @@
 """`SelfSort` keeps scikit-learn's contract, learns, repeats, and survives saving and loading."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from selfsort import (
     TrainingStopped,
     score,
 )
+from selfsort.data.image_set import ImageSet, as_image_set
+from selfsort.data.kinds import KINDS
 
 
 def small(n_clusters: int = 10, **parameters: Any) -> SelfSort:
@@ -37,6 +40,18 @@ TINY_STANDARD = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind from outside: scikit-learn's checks give rows of any length, here folded to images."""
+
+    def fold(rows: np.ndarray, image_shape: Any) -> ImageSet:
+        side = math.ceil(math.sqrt(rows.shape[1]))
+        filled = np.pad(rows, ((0, 0), (0, side * side - rows.shape[1])))
+        return as_image_set(filled, image_shape=(side, side))
+
+    monkeypatch.setitem(KINDS, "squares", KINDS["images"]._replace(from_array=fold))
+
+
 def exempt(estimator: SelfSort) -> dict[str, str]:
     """The one exemption: fifty points in the plane are too few, and no images, for a classifier to
     learn from.
@@ -49,7 +64,10 @@ def exempt(estimator: SelfSort) -> dict[str, str]:
 
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [small(3, epochs=1), small(3, epochs=1, recipe="standard", settings=TINY_STANDARD)],
+    [
+        small(3, epochs=1, kind="squares"),
+        small(3, epochs=1, kind="squares", recipe="standard", settings=TINY_STANDARD),
+    ],
     expected_failed_checks=exempt,
 )
 def test_scikit_learn_contract(estimator: SelfSort, check: Any) -> None:
@@ -147,8 +165,13 @@ def test_what_cannot_be_done_is_said(digits: np.ndarray) -> None:
         small(recipe="x").fit(digits)
     with pytest.raises(ConfigError, match="not a setting"):
         small(settings={"network.depth": 3}).fit(digits)
-    with pytest.raises(DataError, match="image_shape"):
-        small(image_shape=(3, 3)).fit(digits.reshape(-1, 64))
+    rows = digits.reshape(-1, 64)
+    with pytest.raises(DataError, match=r"image_shape` 3x3 should be .* of 64 values"):
+        small(image_shape=(3, 3)).fit(rows)
+    with pytest.raises(DataError, match=r"1,797 rows of 64 numbers .* `image_shape` \(such as 8x8"):
+        small().fit(rows)
+    with pytest.raises(DataError, match="kind='songs' should be one of: images"):
+        small(kind="songs").fit(digits)
 
 
 def test_a_fit_that_was_stopped_leaves_no_model_of_an_earlier_one(

@@ -94,7 +94,9 @@ def _open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
 
     source = Path(run.reading.get("source", ""))
     if run.reading and source.is_dir():
-        return FolderGallery(source, assignments.names, max(run.reading["size"] or 0, FOLDER_SIZE))
+        return FolderGallery(
+            source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE)
+        )
     return ArrayGallery(read_run_images(run, Callbacks(tell=say)))
 
 

@@ -1,6 +1,7 @@
 """`selfsort fit`: images in; model, record, assignments, picture and report out."""
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 @click.command("fit")
 @click.argument("source", required=False)
+@click.option(
+    "--kind",
+    help="What SOURCE holds: images.  [default: images]",
+)
+@click.option(
+    "--image-shape",
+    metavar="[Cx]HxW",
+    help="Of an array of rows: which image each is, such as 28x28 or 3x32x32.",
+)
 @click.option(
     "-k",
     "--clusters",
@@ -107,6 +117,7 @@ def command(
     config_file: Path | None,
     changes: tuple[str, ...],
     precision: str | None,
+    image_shape: str | None,
     no_report: bool,
     **options: Any,
 ) -> None:
@@ -143,6 +154,7 @@ def command(
             source,
             out=out,
             n_clusters=n_clusters,
+            image_shape=_shape(image_shape),
             recipe=recipe,
             settings=in_file | settings,
             report=not no_report,
@@ -189,6 +201,15 @@ def _cluster_number(text: str) -> int | str:
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1:
         return int(text)
     raise click.UsageError(f"--clusters {text[:20]!r} should be a whole number >= 1, or auto.")
+
+
+def _shape(text: str | None) -> list[int] | None:
+    """`28x28` or `3x32x32` as numbers."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", text, re.ASCII):
+        raise click.UsageError(f"--image-shape {text[:20]!r} should look like 28x28 or 3x32x32.")
+    return [int(side) for side in text.split("x")]
 
 
 def _default_out(source: str) -> Path:

@@ -69,6 +69,7 @@ def load_model_and_images(
     run: Path, source: str, options: dict[str, Any], callbacks: "Callbacks"
 ) -> "tuple[SelfSort, ImageSet]":
     """A fitted model and the images that it is to work on."""
+    from selfsort.data.kinds import Reading
     from selfsort.method.devices import prepare_process
     from selfsort.sorting.estimator import SelfSort
     from selfsort.workflow.images import read_source
@@ -76,7 +77,16 @@ def load_model_and_images(
     prepare_process(options["threads"])
     sorter = SelfSort.load(run, device=options["device"])
     sorter.on_stage = callbacks.on_stage
-    return sorter, read_source(source, options, sorter.model_.reading_size, callbacks)
+    data_dir = options["data_dir"]
+    reading = Reading(
+        source=source,
+        kind=sorter.kind,
+        data_dir=str(data_dir) if data_dir else None,
+        folder_truth=options["folder_truth"],
+        skip_broken=options["skip_broken"],
+        image_shape=list(sorter.image_shape) if sorter.image_shape else None,
+    )
+    return sorter, read_source(reading, sorter.model_.reading_size, callbacks)
 
 
 def tell_of_edits(run: Path) -> None:

@@ -7,6 +7,7 @@ FLAGS = {
     "`n_clusters='auto'`": "-k auto",
     "`recipe='standard'`": "--recipe standard",
     "`size`": "--size",
+    "`image_shape`": "--image-shape",
     "`data_dir`": "--data-dir",
     "`resume_folder`": "--resume",
     "`write_report`": "`selfsort report`",

@@ -62,7 +62,7 @@ def command(assignments: Path, truth: str | None, data_dir: Path | None, as_json
 
 
 def _load_truth(truth: str, data_dir: Path | None) -> dict[str, str]:
-    from selfsort.data.datasets import load_source
+    from selfsort.data.kinds import load_source
     from selfsort.runs.table import load_table
 
     if truth.endswith(".csv"):

@@ -3,7 +3,6 @@ checksums.
 """
 
 import bz2
-import glob
 import gzip
 import io
 import math
@@ -19,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfsort.data.arrays import read_exactly
-from selfsort.data.folder import load_images
 from selfsort.data.image_set import ImageSet, as_image_set
-from selfsort.data.sources import what_to_do
 from selfsort.errors import DataError, first_line
 from selfsort.files import MAX_ARRAY_BYTES
 
@@ -257,31 +254,3 @@ def _download(name: str, file: str) -> Path:
             f"{name}: {address} does not have the expected checksum; try again or put {file} "
             f"into {target}."
         ) from error
-
-
-def load_source(
-    source: str,
-    *,
-    data_dir: Path | None = None,
-    size: int | None = None,
-    truth_from_folders: bool = False,
-    skip_broken: bool = False,
-    on_file: Callable[[int, int], None] | None = None,
-) -> ImageSet:
-    """What the command line calls SOURCE: `mnist`, `mnist:test`, a folder, an image, an `.npy` or
-    `.npz` file.
-    """
-    name, _, split = source.partition(":")
-    if name in DATASETS and not Path(source).exists():
-        return load_dataset(name, split or None, data_dir=data_dir)
-    if not Path(source).exists() and not what_to_do(source) and not glob.has_magic(source):
-        raise DataError(
-            f"{source}: no such file or folder, and the data sets are: {', '.join(DATASETS)}."
-        )
-    return load_images(
-        source,
-        size=size,
-        truth_from_folders=truth_from_folders,
-        skip_broken=skip_broken,
-        on_file=on_file,
-    )

@@ -41,13 +41,15 @@ def load_images(
     truth_from_folders: bool = False,
     skip_broken: bool = False,
     names: Sequence[str] | None = None,
+    image_shape: Sequence[int] | None = None,
     on_file: OnFile | None = None,
 ) -> ImageSet:
     """Images from a folder, a zip or tar file, a CSV table of paths, a pattern such as `a/*.jpg`, a
     single image file, an `.npy` or an `.npz` file.
 
     With `truth_from_folders` the name of the first sub-folder is each image's truth; `names` are
-    the only files of the folder to read. `on_file(done, total)` tells progress.
+    the only files of the folder to read; `image_shape` says which images the rows of a 2-D array
+    are. `on_file(done, total)` tells progress.
     """
     source = str(path)
     path = Path(path)
@@ -79,10 +81,10 @@ def load_images(
         with unpack(path) as found:
             return load(found)
     if path.suffix.lower() == ".npy":
-        return as_image_set(load_npy(path), source=source)
+        return as_image_set(load_npy(path), source=source, image_shape=image_shape)
     if path.suffix.lower() == ".npz":
         pixels, truth = load_npz(path)
-        return as_image_set(pixels, truth=truth, source=source)
+        return as_image_set(pixels, truth=truth, source=source, image_shape=image_shape)
     image = decode_file(path, size or FOLDER_SIZE)
     return ImageSet(
         np.moveaxis(image.pixels, 2, 0)[None, : 1 if image.is_grey else 3],

@@ -120,10 +120,15 @@ def _release(pixels: NDArray[Any]) -> None:
 
 
 def as_image_set(
-    array: Any, *, truth: Any = None, names: Sequence[str] | None = None, source: str = "array"
+    array: Any,
+    *,
+    truth: Any = None,
+    names: Sequence[str] | None = None,
+    source: str = "array",
+    image_shape: Sequence[int] | None = None,
 ) -> ImageSet:
-    """Arrays or tensors of shape (n,h,w), (n,h,w,c) or (n,c,h,w), integers or floats, as an
-    `ImageSet`.
+    """Arrays of shape (n,h,w), (n,h,w,c) or (n,c,h,w), integers or floats, as an `ImageSet`;
+    `image_shape` says which images the rows of a table (n,values) are.
 
     >>> as_image_set(np.zeros((5, 16, 16, 3), dtype=np.uint8)).pixels.shape
     (5, 3, 16, 16)
@@ -133,6 +138,8 @@ def as_image_set(
         raise DataError(
             f"{source}: pixels of type {pixels.dtype} should be integers, floats or booleans."
         )
+    if pixels.ndim == 2:
+        pixels = _rows_to_images(pixels, image_shape, source)
     if pixels.ndim == 3:
         pixels = pixels[:, None]
     elif pixels.ndim == 4:
@@ -218,15 +225,22 @@ def chunks(pixels: NDArray[Any]) -> Iterator[NDArray[Any]]:
     return (pixels[start : start + size] for start in range(0, len(pixels), size))
 
 
-def rows_to_images(rows: NDArray[Any], image_shape: tuple[int, ...] | None) -> NDArray[Any]:
-    """Rows of a table as images of this shape; None: the smallest square, filled up with zeros."""
+def _rows_to_images(
+    rows: NDArray[Any], image_shape: Sequence[int] | None, source: str
+) -> NDArray[Any]:
+    """Rows of a table as images of this shape, (n,channels,height,width)."""
+    n_rows, n_values = rows.shape
     if image_shape is None:
-        side = math.ceil(math.sqrt(rows.shape[1]))
-        image_shape = (side, side)
-        rows = np.pad(rows, ((0, 0), (0, side * side - rows.shape[1])))
-    if math.prod(image_shape) != rows.shape[1] or len(image_shape) not in (2, 3):
+        side = math.isqrt(n_values)
+        such_as = f" (such as {side}x{side})" if side * side == n_values > 1 else ""
         raise DataError(
-            f"image_shape={image_shape} should be (height, width) or (channels, height, width) "
-            f"with {rows.shape[1]} values."
+            f"{source}: {n_rows:,} rows of {n_values:,} numbers could be anything; if each is an "
+            f"image, say of which `image_shape`{such_as}."
         )
-    return rows.reshape(len(rows), *((1, *image_shape) if len(image_shape) == 2 else image_shape))
+    shape = tuple(image_shape)
+    if math.prod(shape) != n_values or len(shape) not in (2, 3) or min(shape) < 1:
+        raise DataError(
+            f"{source}: `image_shape` {'x'.join(map(str, shape))} should be height and width, or "
+            f"channels, height and width, of {n_values:,} values."
+        )
+    return rows.reshape(n_rows, *((1, *shape) if len(shape) == 2 else shape))

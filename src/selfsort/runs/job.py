@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from selfsort.data.kinds import Reading
 from selfsort.errors import ConfigError, SelfsortError
 from selfsort.files import read_file, save_json
 from selfsort.recipes import DEFAULT_RECIPE
@@ -17,6 +18,8 @@ class FitJob:
     """Everything that decides the result of a fit, as plain values; paths are absolute."""
 
     source: str
+    kind: str | None = None
+    image_shape: list[int] | None = None
     n_clusters: int | str = 10
     recipe: str = DEFAULT_RECIPE
     settings: dict[str, Any] = field(default_factory=dict)
@@ -51,10 +54,9 @@ class FitJob:
         }
         return self.settings | {name: value for name, value in given.items() if value is not None}
 
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> Reading:
         """How the images can be read again."""
-        names = ("source", "data_dir", "size", "folder_truth", "skip_broken")
-        return {name: getattr(self, name) for name in names}
+        return Reading(**{option.name: getattr(self, option.name) for option in fields(Reading)})
 
 
 def save_job(folder: RunFolder, job: FitJob) -> None:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from selfsort.data.kinds import Reading
 from selfsort.errors import ModelFileError, first_line
 from selfsort.files import read_file, save_json
 from selfsort.runs.folder import MODEL, PICTURE, TABLE
@@ -25,11 +26,11 @@ SMALLEST = 1e-45
 class Run:
     """Everything about a finished run except the weights; `scores` holds a table per protocol.
 
-    `reading` says how the images can be read again: source, data_dir, size, folder_truth,
-    skip_broken. `seconds` include the training of earlier processes if it was resumed. `alignment`:
-    the run whose numbers the clusters took over, images in common and the share of them with the
-    same number. `files`: the SHA-256 of each file beside it. `stamp`: see
-    `workflow.images.stamp_of`. `sources`: the share of the votes that each source took part in.
+    `reading` says how the images can be read again: the fields of a `Reading`. `seconds` include
+    the training of earlier processes if it was resumed. `alignment`: the run whose numbers the
+    clusters took over, images in common and the share of them with the same number. `files`: the
+    SHA-256 of each file beside it. `stamp`: see `workflow.images.stamp_of`. `sources`: the share of
+    the votes that each source took part in.
     """
 
     source: str
@@ -88,13 +89,6 @@ def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
-READING = {
-    "source": str,
-    "data_dir": str | None,
-    "size": int | None,
-    "folder_truth": bool,
-    "skip_broken": bool,
-}
 RECORD = {"stage": str, "epoch": int, "terms": dict[str, float]}
 COUNT = {"n_clusters": int, "clarity": float}
 LABEL_FREE = {
@@ -108,7 +102,6 @@ def _check(run: Run) -> None:
     """Refuse what no run can have written, so that whoever uses it needs not look again."""
     check(run)
     parts: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-        ("reading", run.reading, READING),
         ("cluster_count", run.cluster_count, COUNT),
         ("label_free", run.label_free, LABEL_FREE),
     ]
@@ -119,6 +112,8 @@ def _check(run: Run) -> None:
         )
         if not is_whole and (content or name == "history"):
             raise TypeError(f"{name} should have {', '.join(hints)}")
+    if run.reading:
+        Reading(**run.reading)
     numbers = [value for record in run.history for value in record["terms"].values()]
     if any(0 < abs(value) < SMALLEST for value in numbers):
         raise ValueError("a number in its history is smaller than training computes with")

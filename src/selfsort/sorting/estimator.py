@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from selfsort.clustering.kmeans import Assignment
-from selfsort.data.image_set import ImageSet, as_image_set, rows_to_images
+from selfsort.data.image_set import ImageSet
+from selfsort.data.kinds import get_kind
 from selfsort.method.encoders import settle_encoder
 from selfsort.method.representation import Representation
 from selfsort.method.seeds import as_seed
@@ -33,11 +34,12 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     Parameters
     ----------
     n_clusters : how many clusters; "auto" takes the number that the images show.
+    kind : what X holds, an entry of `selfsort.data.kinds.KINDS`; None: images.
     recipe, method : see `selfsort.RECIPES` and `selfsort.sorting.METHODS`.
     epochs, settings : epochs of training; any settings, such as `{"network.n_duplicates": 10}`.
     transforms : a name, or own functions by name, of which the first changes nothing.
     encoder : a pretrained network as one more source: none, auto, lite0, NAME.onnx, hf:NAME.
-    image_shape : ([channels,] height, width) of the rows of a 2-D array; None: the next square.
+    image_shape : ([channels,] height, width) of the rows of a 2-D array.
     random_state : seed; the same seed, precision, machine and threads give the same bits.
     device, checkpoint, on_progress, on_stage : auto, cpu, cuda or mps; the others: see `Hooks`.
 
@@ -57,6 +59,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         self,
         n_clusters: int | str = 10,
         *,
+        kind: str | None = None,
         recipe: str = DEFAULT_RECIPE,
         method: str | None = None,
         epochs: int | None = None,
@@ -71,6 +74,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         on_stage: StageHook | None = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.kind = kind
         self.recipe = recipe
         self.method = method
         self.epochs = epochs
@@ -164,6 +168,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         model, notes = load_model_and_notes(path, device=device)
         self = cls(model.n_clusters, device=device, random_state=model.trained.seed)
         self.recipe = notes.get("recipe", DEFAULT_RECIPE)
+        self.kind = model.trained.modality.name
         self.image_shape = notes.get("image_shape")
         if (n_features := notes.get("n_features_in")) is not None:
             self.n_features_in_ = n_features
@@ -193,8 +198,9 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
     def _images(self, X: Any, *, reset: bool = False) -> ImageSet:
         if isinstance(X, ImageSet):
             return X
+        from_array = get_kind(self.kind).from_array
         if getattr(X, "ndim", 0) in (3, 4):
-            return as_image_set(X.numpy(force=True) if isinstance(X, torch.Tensor) else X)
+            return from_array(X.numpy(force=True) if isinstance(X, torch.Tensor) else X, None)
         types = (np.float64, np.float32, np.uint8)
         rows = validate_data(self, X, reset=reset, dtype=types, ensure_min_samples=1 + reset)
-        return as_image_set(rows_to_images(rows, self.image_shape))
+        return from_array(rows, self.image_shape)

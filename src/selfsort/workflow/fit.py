@@ -1,7 +1,7 @@
 """Fits a source of images and leaves a run folder: model, record, table, picture and report."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet
+from selfsort.data.kinds import get_kind
 from selfsort.data.pictures import render_clusters
 from selfsort.errors import ConfigError, SelfsortError
 from selfsort.files import save_bytes
@@ -47,6 +48,8 @@ def sort_folder(
     source: str | Path,
     *,
     out: str | Path,
+    kind: str | None = None,
+    image_shape: Sequence[int] | None = None,
     n_clusters: int | str = 10,
     recipe: str = DEFAULT_RECIPE,
     settings: Mapping[str, Any] | None = None,
@@ -77,6 +80,8 @@ def sort_folder(
     """
     job = FitJob(
         source=_absolute(source),
+        kind=kind,
+        image_shape=list(image_shape) if image_shape else None,
         n_clusters=n_clusters,
         recipe=recipe,
         settings=dict(settings or {}),
@@ -127,6 +132,7 @@ def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool
     """Check and read everything that is given, then fit; what cannot be resumed leaves nothing
     behind.
     """
+    get_kind(job.kind)
     threads = prepare_process(job.threads)
     device = choose_device(job.device)
     config = _check_config(job)
@@ -135,7 +141,7 @@ def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool
     settings = job.settings | {"precision": precision}
     job = replace(job, device=str(device), threads=threads, settings=settings)
     size = reading_size(config, job)
-    images = read_source(job.source, job.reading(), size, callbacks)
+    images = read_source(job.reading(), size, callbacks)
     test_size = size or max(8, *images.pixels.shape[2:])
     test = read_test(images, job.test_source, job.reading(), test_size, callbacks)
     reference = load_reference(images, job.align_to, callbacks) if job.align_to else None
@@ -173,6 +179,8 @@ def _fit(
     watch = Watch(config, callbacks.tell)
     sorter = SelfSort(
         job.n_clusters,
+        kind=job.kind,
+        image_shape=tuple(job.image_shape) if job.image_shape else None,
         recipe=job.recipe,
         epochs=job.epochs,
         settings=job.changes(),
@@ -208,7 +216,8 @@ def _fit(
         skipped=list(images.skipped),
         warnings=list((watch.found(sorter.history_) | found).values()),
         versions=current_versions(),
-        reading=job.reading() | {"size": max(images.pixels.shape[2:]) if is_folder else job.size},
+        reading=asdict(job.reading())
+        | {"size": max(images.pixels.shape[2:]) if is_folder else job.size},
         alignment=alignment,
         sources=sorter.model_.fusion.shares if sorter.model_.fusion else {},
         stamp=stamp_of(job.source, images.names),

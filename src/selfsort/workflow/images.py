@@ -1,13 +1,15 @@
 """Reads the images of a job or of a finished run, and tells how far it is."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from selfsort.data.datasets import DATASETS, load_source
+from selfsort.data.datasets import DATASETS
 from selfsort.data.folder import FOLDER_SIZE
 from selfsort.data.image_set import ImageSet
+from selfsort.data.kinds import Reading, read
 from selfsort.errors import DataError
 from selfsort.runs.record import Run
 from selfsort.runs.table import Assignments
@@ -30,19 +32,13 @@ class Callbacks(NamedTuple):
     tell: Callable[[str], None] = _ignore
 
 
-def read_source(
-    source: str, reading: Mapping[str, Any], size: int | None, callbacks: Callbacks
-) -> ImageSet:
+def read_source(reading: Reading, size: int | None, callbacks: Callbacks) -> ImageSet:
     """The images of a source; files are read at a size that can be looked at, also where the
     network works on a smaller one.
     """
-    images = load_source(
-        source,
-        data_dir=Path(reading["data_dir"]) if reading["data_dir"] else None,
-        size=max(size or 0, FOLDER_SIZE),
-        truth_from_folders=reading["folder_truth"],
-        skip_broken=reading["skip_broken"],
-        on_file=lambda done, total: callbacks.on_stage("reading images", done, total),
+    images = read(
+        replace(reading, size=max(size or 0, FOLDER_SIZE)),
+        lambda done, total: callbacks.on_stage("reading images", done, total),
     )
     if images.skipped:
         callbacks.tell(f"left out {len(images.skipped)} files that cannot be read:")
@@ -56,7 +52,7 @@ def read_source(
 def read_test(
     images: ImageSet,
     test_source: str | None,
-    reading: Mapping[str, Any],
+    reading: Reading,
     size: int,
     callbacks: Callbacks,
 ) -> ImageSet | None:
@@ -64,7 +60,7 @@ def read_test(
     had.
     """
     if test_source:
-        test = read_source(test_source, reading, size, callbacks)
+        test = read_source(replace(reading, source=test_source), size, callbacks)
         if test.truth is None:
             raise DataError(
                 f"{test.source}: has no truth to score with; use `folder_truth=True` to take it "
@@ -75,7 +71,7 @@ def read_test(
     if name not in DATASETS or split != "train":
         return None
     try:
-        return read_source(f"{name}:test", reading, size, callbacks)
+        return read_source(replace(reading, source=f"{name}:test"), size, callbacks)
     except DataError as error:
         callbacks.tell(f"not scored on {name}:test: {error}")
         return None
@@ -86,7 +82,8 @@ def read_run_images(run: Run, callbacks: Callbacks) -> ImageSet:
     if not run.reading:
         raise DataError(f"{run.source}: the run does not say where its images are; fit again.")
     try:
-        images = read_source(run.reading["source"], run.reading, run.reading["size"], callbacks)
+        reading = Reading(**run.reading)
+        images = read_source(reading, reading.size, callbacks)
     except DataError as error:
         raise DataError(
             f"the images of the run cannot be read; put them back to where they were ({error})"
