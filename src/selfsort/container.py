@@ -27,6 +27,8 @@ name their modality and their assigner.
 
 READABLE = (2, FORMAT)
 
+SUFFIX = ".safetensors"
+
 MAX_HEADER_BYTES = 8 * 2**20
 """Parsed, a header takes at most forty times as much memory; those of ours have less than 1 MB."""
 
@@ -130,6 +132,11 @@ def load_header(path: Path, *, kind: str | None = None) -> Header:
             n_bytes = os.fstat(file.fileno()).st_size
             n_header = int.from_bytes(file.read(8), "little")
             if n_bytes < 8 or n_header > n_bytes - 8:
+                if path.suffix != SUFFIX:
+                    raise ModelFileError(
+                        f"{path}: no model or checkpoint of selfsort; give the folder that "
+                        f"`selfsort fit` wrote, or a {SUFFIX} file in it."
+                    )
                 raise ValueError(
                     f"its header declares {n_header:,} bytes, and the file has {n_bytes:,}"
                 )
@@ -145,6 +152,8 @@ def load_header(path: Path, *, kind: str | None = None) -> Header:
         raise ModelFileError(
             f"{path}: no such file; is this the folder that `selfsort fit` wrote?"
         ) from error
+    except ModelFileError:
+        raise
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise damaged(path, error) from error
     if version not in READABLE:

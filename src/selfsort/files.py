@@ -2,6 +2,7 @@
 folder to one process.
 """
 
+import errno
 import json
 import os
 import re
@@ -22,6 +23,9 @@ is killed.
 """
 
 LOCK = ".selfsort.lock"
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+"""What a disk says that is full or ill."""
 
 MAX_ARRAY_BYTES = min(
     8 * 2**30,
@@ -131,14 +135,14 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold `folder` for this process, made if it is missing; then it goes again if nothing was put
-    into it.
+    """Hold `folder` for this process, made if it is missing, with those above it; they go again if
+    nothing was put into them.
 
     The lock is the operating system's: it ends with the process, however that ends.
     """
     from filelock import FileLock, Timeout
 
-    is_new = not folder.exists()
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
     make_folder(folder)
     with _one_line(folder):
         lock = FileLock(folder / LOCK, timeout=0)
@@ -157,9 +161,9 @@ def locked(folder: Path) -> Iterator[None]:
         with suppress(OSError):
             (folder / LOCK).unlink(missing_ok=True)
         lock.release()
-        if is_new:
-            with suppress(OSError):
-                folder.rmdir()
+        with suppress(OSError):
+            for place in new:
+                place.rmdir()
 
 
 def _remove_temporary(folder: Path) -> None:
@@ -187,10 +191,9 @@ def _one_line(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SelfsortError(
-            f"cannot write {path}: {error.strerror or error}; free some space or choose another "
-            "place"
-        ) from error
+        is_full = error.errno in FULL
+        remedy = "free some space or choose another place" if is_full else "choose another place"
+        raise SelfsortError(f"cannot write {path}: {error.strerror or error}; {remedy}") from error
 
 
 def inside(folder: Path, name: str) -> Path:

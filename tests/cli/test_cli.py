@@ -25,11 +25,14 @@ from safetensors.numpy import load_file
 
 from selfsort.cli.console import print_scores, progress_bars
 from selfsort.cli.main import _one_line_errors, main
+from selfsort.cli.options import base_name
 from selfsort.config import Config
 from selfsort.errors import TrainingStopped
 from selfsort.method.objective import objective
 from selfsort.metrics import Scores
 from selfsort.recipes import resolve_config
+from selfsort.runs.results import load_run
+from selfsort.training.loop import EpochRecord, Progress
 
 FILES = ["assignments.csv", "clusters.png", "model.safetensors", "run.json"]
 TINY = ["--recipe", "paper", "--threads", "1", "--epochs", "1"]
@@ -432,7 +435,10 @@ def test_inspect_notices_files_of_another_run(digits_run: Path, tmp_path: Path) 
         ),
         (["fit", "digits", "--config", "none.toml"], "none.toml: cannot be read as TOML"),
         (["fit", "digits", "--transforms", "T1,T99"], "T99"),
-        (["fit", "digits", "-k", "1798"], "n_samples=1797 should be >= n_clusters=1798"),
+        (
+            ["fit", "digits", "-k", "1798"],
+            "1,797 images cannot fall into 1798 clusters; ask for fewer (-k)",
+        ),
         (["fit", "digits", "-k", "0"], "should be a whole number >= 1, or auto"),
         (["fit", "digits", "--epochs", "many"], "'many' is not a valid integer"),
         (["fit", "digits", "--size", "7"], "7 is not in the range 8<=x<=1024"),
@@ -687,3 +693,70 @@ def test_rows_of_an_array_need_a_shape(tmp_path: Path, digits: np.ndarray) -> No
     succeed("fit", source, "--image-shape", "8x8", "-k", "3", "--out", run, *FAST)
     succeed("predict", run, source, "--out", str(tmp_path / "new.csv"))
     assert (tmp_path / "new.csv").read_text() == (tmp_path / "run" / "assignments.csv").read_text()
+
+
+def test_what_became_of_the_files_is_kept_with_the_run(tmp_path: Path, digits: np.ndarray) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, pixels in enumerate(digits[:30]):
+        picture = Image.fromarray((pixels * 255).astype(np.uint8)).resize((48, 40))
+        picture.save(folder / f"{number:02}.png")
+    (folder / "30.png").write_bytes((folder / "07.png").read_bytes())
+    (folder / "bad.png").write_bytes(b"hello")
+    (folder / "clip.mp4").write_bytes(b"x")
+    files = sorted(file.name for file in folder.iterdir())
+    table = folder / "table.csv"
+    table.write_text("file,author\n" + "".join(f"{name},=A{name[1]}\n" for name in files[:-1]))
+
+    out = tmp_path / "out"
+    said = run("fit", folder, "-k", 3, "--out", out, "--skip-broken", *TINY)
+    assert "48×40 pixels → 1×" in said.stderr
+    assert re.search(r"ignored: .*1 videos", said.stderr)
+    record, _ = load_run(out)
+    assert record.oddities["identical"] == [[7, 30]]
+    assert "it is none of" in record.skipped[str(folder / "bad.png")]
+    assert any("1 videos" in note for note in record.notes)
+    assert "it is none of" in (out / "report.html").read_text()
+
+    again = tmp_path / "again"
+    succeed("fit", table, "-k", 3, "--out", again, "--skip-broken", "--drop-duplicates", *FAST)
+    found = load_run(again)
+    assert found.run.dropped == {"30.png": "07.png"}
+    assert len(found.assignments.names) == 30
+    assert found.metadata(again) == {"author": [f"=A{number % 10}" for number in range(30)]}
+    assert "metadata.csv" in found.run.files
+    succeed("report", again)
+
+
+def test_a_source_that_is_not_there_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for source in ("nosuch/dir/x", "https://example.org/a.zip", "nosuch/**/*.jpg", "mnist:x"):
+        fail("fit", source)
+        fail("fit", source, "--out", "a/b/c")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_are_called_after_their_source(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos.tar.gz").write_bytes(b"x")
+    names = {
+        f"{tmp_path}/photos": "photos",
+        f"{tmp_path}/photos.tar.gz": "photos",
+        f"{tmp_path}/photos/**/*.jpg": "photos",
+        "*.jpg": "images",
+        "mnist:test": "mnist-test",
+    }
+    assert {source: base_name(source) for source in names} == names
+
+
+def test_a_log_has_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bars() as bars:
+        for epoch in range(1, 400):
+            record = EpochRecord("training", epoch, {"loss": 1.0})
+            bars.training([], Progress(record, 399, 1, 1, 5.0, 0.0))
+        for done in range(1, 400):
+            bars.stage("reading images", done, 399)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[:14] for line in lines] == ["training 1/399", "training 399/3"]

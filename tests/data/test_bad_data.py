@@ -104,9 +104,9 @@ def test_arrays_that_are_hardly_images(tmp_path: Path, name: str, recipe: str) -
             np.where(np.arange(5)[:, None, None] == 3, np.inf, np.zeros((5, 8, 8))),
             "NaN or infinity in image 3",
         ),
-        (noise(1, 8, 8), "n_samples=1 should be >= n_clusters=3"),
-        (noise(2, 8, 8), "n_samples=2 should be >= n_clusters=3"),
-        (noise(8, 8), "should be (n,h,w)"),
+        (noise(1, 8, 8), "a single image cannot be sorted"),
+        (noise(2, 8, 8), "2 images cannot fall into 3 clusters"),
+        (noise(8, 8), "8 rows of 8 numbers could be anything"),
         (np.zeros((5, 8, 8), dtype=complex), "should be integers, floats or booleans"),
     ],
 )

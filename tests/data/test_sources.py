@@ -121,6 +121,7 @@ def test_patterns_and_tables_name_files(tmp_path: Path, monkeypatch: pytest.Monk
     by_table = load_source(str(table))
     assert by_table.names == [os.path.join("in", "cats", "1.png"), os.path.join("other", "4.png")]
     assert by_table.root == tmp_path
+    assert by_table.columns == {"id": ["1", "2"]}
     table.write_text("id,colour\n1,red\n")
     with pytest.raises(DataError, match="has no column with paths; it should be called path, file"):
         load_source(str(table))
@@ -156,3 +157,24 @@ def test_heic_is_read_where_pillow_heif_is(tmp_path: Path) -> None:
     pillow_heif.from_pillow(picture).save(tmp_path / "a.heic", quality=90)
     images = load_images(tmp_path, size=16)
     assert images.notes == ["30×20 pixels → 3×16×16, padded to squares"]
+
+
+def test_lists_and_parquet_tables_name_files(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for name in ("a.png", "b.png", "c.png"):
+        Image.new("L", (9, 9)).save(tmp_path / name)
+    (tmp_path / "list.txt").write_text("c.png\n\n  a.png\n")
+    assert load_source(str(tmp_path / "list.txt")).names == ["c.png", "a.png"]
+    table = pandas.DataFrame(
+        {"file": ["b.png", None, "gone.png", "a.png"], "camera": ["x", "y", "z", None]}
+    )
+    table["year"] = [1999, 2000, 2001, 2002]
+    table.to_parquet(tmp_path / "table.parquet")
+    images = load_source(str(tmp_path / "table.parquet"), skip_broken=True)
+    assert images.names == ["b.png", "a.png"]
+    assert images.columns == {"camera": ["x", ""], "year": ["1999", "2002"]}
+    assert list(images.skipped) == [str(tmp_path / "gone.png")]
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match=r"bad\.parquet: not a readable table"):
+        load_source(str(tmp_path / "bad.parquet"))

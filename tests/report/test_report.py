@@ -109,7 +109,7 @@ def test_it_says_what_was_run(images: ImageSet) -> None:
         history=history,
         eigenvalues=[1, 0.99, 0.5, 0.4],
         cluster_count={"n_clusters": 2, "clarity": 12.5},
-        skipped=["bad.png"],
+        skipped={"bad.png": "it is empty"},
     )
     page = Page(render_report(made, sorted_digits(images), images, a_map(400)))
     text = " ".join(page.text.split())
@@ -174,7 +174,8 @@ def test_hostile_names_stay_text(images: ImageSet, with_pictures: bool) -> None:
         ["x"] * len(HOSTILE), assignments.labels, assignments.confidence, ["y"] * len(HOSTILE)
     )
     made = a_run(
-        len(HOSTILE), n_clusters=1, source=HOSTILE[0], skipped=HOSTILE, warnings=[HOSTILE[0]],
+        len(HOSTILE), n_clusters=1, source=HOSTILE[0],
+        skipped={name: name for name in HOSTILE}, warnings=[HOSTILE[0]],
         scores={HOSTILE[9]: {
             "accuracy": 1.0, "purity": 1.0, "nmi": 1.0, "ari": 1.0}}
     )  # fmt: skip

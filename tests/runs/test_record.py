@@ -42,7 +42,7 @@ def a_run(**changes: Any) -> Run:
         "n_samples": 3, "image_shape": [1, 8, 8],
         "history": [{"stage": "training", "epoch": 1, "terms": {"loss": 0.5}}], "label_free": {},
         "scores": {"x": {"accuracy": 1.0, "purity": 1.0, "nmi": 1, "ari": 0.5}},
-        "seconds": 1, "skipped": HOSTILE,
+        "seconds": 1, "skipped": {name: name for name in HOSTILE},
         "versions": current_versions(),
     }  # fmt: skip
     return Run(**content | changes)

@@ -128,7 +128,7 @@ def told(
 ) -> tuple[list[str], Watch, SelfSort]:
     """What is said while a sorter learns from these images."""
     said: list[str] = []
-    watch = Watch(get_recipe("paper").replace(SMALL | settings), said.append)
+    watch = Watch(get_recipe("paper").replace(SMALL | settings), 1000, said.append)
     sorter = SelfSort(
         4, recipe="paper", epochs=epochs, settings=SMALL | settings, on_progress=watch
     ).fit(pixels)
@@ -159,7 +159,7 @@ def test_collapse_is_said_while_it_happens(digits: np.ndarray) -> None:
 
 
 def test_a_dead_parent_is_said_unless_nothing_is_learned_at_all(good: Model) -> None:
-    watch = Watch(get_recipe("paper").replace(SMALL), lambda message: None)
+    watch = Watch(get_recipe("paper").replace(SMALL), 1000, lambda message: None)
     records = [
         EpochRecord("training", epoch, {"pseudo_accuracy": 0.8, "worst_parent": 0.0})
         for epoch in (1, 2)

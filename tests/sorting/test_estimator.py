@@ -157,7 +157,7 @@ def test_both_protocols(fitted: SelfSort, digits: np.ndarray) -> None:
 
 
 def test_what_cannot_be_done_is_said(digits: np.ndarray) -> None:
-    with pytest.raises(DataError, match="n_samples=5 should be >= n_clusters=10"):
+    with pytest.raises(DataError, match="5 images cannot fall into 10 clusters; ask for fewer"):
         small().fit(digits[:5])
     with pytest.raises(ConfigError, match="n_clusters=0"):
         small(0).fit(digits)

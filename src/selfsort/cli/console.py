@@ -2,8 +2,10 @@
 polite request.
 """
 
+import math
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from selfsort.metrics import Scores
     from selfsort.training.loop import Progress
     from selfsort.workflow.images import Callbacks
+
+LOG_SECONDS = 5.0
+"""In a log, a step that takes long has a line about this often."""
 
 MOST_BARS = 10
 """Progress bars that are shown at a time; older ones make room."""
@@ -109,6 +114,9 @@ class Bars:
     def __init__(self, display: Any) -> None:
         self.display = display
         self.tasks: dict[str, Any] = {}
+        self.is_shown = display.console.is_terminal
+        self.told: dict[str, float] = {}
+        """In a log: when a line was written about each step that is under way."""
 
     def training(self, stopped: list[int], progress: "Progress") -> bool:
         """One training step is done; answers whether to stop."""
@@ -123,16 +131,29 @@ class Bars:
             f"{record.epoch}/{progress.n_epochs}  {terms}  "
             f"{progress.images_per_second:,.0f} img/s  {duration(progress.seconds_left)} left"
         )
+        is_epoch = progress.step == progress.n_steps
+        is_last = is_epoch and record.epoch == progress.n_epochs
         self._show(record.stage, done, progress.n_epochs * progress.n_steps, detail)
-        if progress.step == progress.n_steps and not self.display.console.is_terminal:
-            say(f"{record.stage} {detail}")
+        if is_epoch:
+            self._log(record.stage, detail, is_last)
         return bool(stopped)
 
     def stage(self, name: str, done: int, total: int, *, stopped: Sequence[int] = ()) -> None:
         """So much of a stage is done."""
         if stopped:
             raise TrainingStopped(f"stopped ({name}).")
-        self._show(name, done, total, f"{done:,}/{total:,}")
+        detail = f"{done:,}/{total:,}"
+        self._show(name, done, total, detail)
+        self.told.setdefault(name, time.monotonic())  # nothing is said of what is done at once
+        self._log(name, detail, is_last=False)
+
+    def _log(self, name: str, detail: str, is_last: bool) -> None:
+        """A line every few seconds, and the last one, where nobody sees the bars."""
+        now = time.monotonic()
+        is_due = is_last or now - self.told.get(name, -math.inf) >= LOG_SECONDS
+        if is_due and not self.is_shown:
+            self.told[name] = now
+            say(f"{name} {detail}")
 
     def _show(self, name: str, done: int, total: int, detail: str) -> None:
         if name not in self.tasks:

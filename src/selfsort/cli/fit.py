@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="Change one setting, e.g. network.n_duplicates=10.",
 )
+@click.option(
+    "--drop-duplicates",
+    is_flag=True,
+    help="Keep one of images that are the same, or nearly.",
+)
 @click.option("--epochs", type=click.IntRange(1), help="Replaces the recipe's number of epochs.")
 @click.option(
     "--transforms", help="Replaces the recipe's transformations: dihedral, T1,T3, scaling, …"

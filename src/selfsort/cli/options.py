@@ -1,6 +1,8 @@
 """What several commands share: the options of a source of images, and reading it."""
 
+import glob
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,8 +101,14 @@ def tell_of_edits(run: Path) -> None:
 
 
 def base_name(source: str) -> str:
+    """What results are called after a source: a folder, a file, a pattern or a data set."""
     path = Path(source).resolve()
-    return path.name if path.is_dir() else path.stem if path.exists() else source.replace(":", "-")
+    if path.is_file():
+        return path.name.partition(".")[0] or path.name
+    if not path.exists():
+        fixed = takewhile(lambda part: not glob.has_magic(part), Path(source).parts)
+        path = Path(*fixed)
+    return path.name.replace(":", "-") or "images"
 
 
 def new_file(name: str) -> Path:

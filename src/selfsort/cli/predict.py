@@ -80,7 +80,7 @@ def command(
             "scores": {name: asdict(table) for name, table in scores.items()},
             "written": written,
             "clusters": labels.tolist(),
-            "skipped": list(images.skipped),
+            "skipped": dict(images.skipped),
         }
         echo(json.dumps(report))
         return

@@ -3,8 +3,10 @@
 FLAGS = {
     "`overwrite=True`": "--overwrite",
     "`skip_broken=True`": "--skip-broken",
+    "`drop_duplicates=True`": "--drop-duplicates",
     "`folder_truth=True`": "--folder-truth",
     "`n_clusters='auto'`": "-k auto",
+    "`n_clusters`": "-k",
     "`recipe='standard'`": "--recipe standard",
     "`size`": "--size",
     "`image_shape`": "--image-shape",

@@ -22,6 +22,7 @@ from selfsort.data.sources import (
     unpack,
     what_to_do,
 )
+from selfsort.data.tables import is_table
 from selfsort.errors import DataError
 from selfsort.files import MAX_ARRAY_BYTES, inside
 
@@ -44,8 +45,8 @@ def load_images(
     image_shape: Sequence[int] | None = None,
     on_file: OnFile | None = None,
 ) -> ImageSet:
-    """Images from a folder, a zip or tar file, a CSV table of paths, a pattern such as `a/*.jpg`, a
-    single image file, an `.npy` or an `.npz` file.
+    """Images from a folder, a zip or tar file, a table of paths (`.csv`, `.parquet`, or `.txt` with
+    one in each line), a pattern such as `a/*.jpg`, an image, an `.npy` or an `.npz` file.
 
     With `truth_from_folders` the name of the first sub-folder is each image's truth; `names` are
     the only files of the folder to read; `image_shape` says which images the rows of a 2-D array
@@ -75,7 +76,7 @@ def load_images(
         raise DataError(
             f"{path}: not a readable image (it is empty); remove it or use `skip_broken=True`."
         )
-    if path.suffix.lower() == ".csv":
+    if is_table(path):
         return load(find_in_table(path))
     if is_archive(path):
         with unpack(path) as found:
@@ -116,26 +117,27 @@ def _load_files(
             f"{MAX_ARRAY_BYTES >> 30} GiB; use a smaller `size`."
         )
     pixels = np.empty((len(files), 3, size, size), dtype=np.uint8)
-    names: list[str] = []
+    kept: list[int] = []
     skipped: dict[str, str] = {}
     origins = _Origins()
     all_grey = True
     answers = zip(files, found.names, decode_files(files, size), strict=True)
-    for done, (file, name, image) in enumerate(answers, start=1):
+    for row, (file, name, image) in enumerate(answers):
         if isinstance(image, DataError):
             if not skip_broken:
                 raise image if found.root else DataError(f"{source}: {name}: {_reason(image)}.")
             skipped[str(file) if found.root else name] = _reason(image)
         else:
-            pixels[len(names)] = np.moveaxis(image.pixels, 2, 0)
+            pixels[len(kept)] = np.moveaxis(image.pixels, 2, 0)
             all_grey &= image.is_grey
             origins.add(image)
-            names.append(name)
+            kept.append(row)
         if on_file:
-            on_file(done, len(files))
-    if not names:
+            on_file(row + 1, len(files))
+    if not kept:
         raise DataError(f"{source}: none of its {len(files)} image files can be read.")
-    pixels = pixels[: len(names), : 1 if all_grey else 3]
+    pixels = pixels[: len(kept), : 1 if all_grey else 3]
+    names = [found.names[row] for row in kept]
     truth, truth_names = _folder_truth(names, source) if truth_from_folders else (None, [])
     ignored = [f"ignored: {list_ignored(found.ignored)}"] if found.ignored else []
     return ImageSet(
@@ -149,6 +151,7 @@ def _load_files(
         found.root,
         skipped,
         [*origins.notes(pixels.shape[1:]), *ignored],
+        {name: [values[row] for row in kept] for name, values in found.columns.items()},
     )
 
 

@@ -42,6 +42,10 @@ class ImageSet:
     """Files that could not be read, each with the reason."""
     notes: Sequence[str] = ()
     """What has become of the files, for people."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What a table said of each image."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Images that were left out as copies, each with the one that was kept."""
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -66,9 +70,12 @@ class ImageSet:
 
     def take(self, rows: NDArray[np.integer[Any]]) -> "ImageSet":
         """The images of these rows only."""
-        truth = self.truth[rows] if self.truth is not None else None
         return replace(
-            self, pixels=self.read(rows), names=[self.names[row] for row in rows], truth=truth
+            self,
+            pixels=self.read(rows),
+            names=[self.names[row] for row in rows],
+            truth=self.truth[rows] if self.truth is not None else None,
+            columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
         )
 
 

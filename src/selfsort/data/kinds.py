@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from selfsort.data.datasets import DATASETS, load_dataset
 from selfsort.data.folder import OnFile, load_images
 from selfsort.data.image_set import ImageSet, as_image_set
+from selfsort.data.oddities import drop_copies
 from selfsort.data.sources import what_to_do
 from selfsort.errors import DataError
 from selfsort.schema import check, limits
@@ -30,6 +31,7 @@ class Reading:
     folder_truth: bool = False
     skip_broken: bool = False
     image_shape: list[int] | None = None
+    drop_duplicates: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be, as a record may hold it."""
@@ -88,6 +90,7 @@ def load_source(
     truth_from_folders: bool = False,
     skip_broken: bool = False,
     image_shape: tuple[int, ...] | None = None,
+    drop_duplicates: bool = False,
     on_file: OnFile | None = None,
 ) -> ImageSet:
     """What the command line calls SOURCE: `mnist`, `mnist:test`, or whatever `load_images` reads;
@@ -101,10 +104,12 @@ def load_source(
         folder_truth=truth_from_folders,
         skip_broken=skip_broken,
         image_shape=list(image_shape) if image_shape else None,
+        drop_duplicates=drop_duplicates,
     )
     return read(reading, on_file)
 
 
 def read(reading: Reading, on_file: OnFile | None = None) -> ImageSet:
-    """All that a source holds."""
-    return get_kind(reading.kind).from_source(reading, on_file)
+    """All that a source holds, without copies if they are to be dropped."""
+    images = get_kind(reading.kind).from_source(reading, on_file)
+    return drop_copies(images) if reading.drop_duplicates else images

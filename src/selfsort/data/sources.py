@@ -2,7 +2,6 @@
 do about what is none of these.
 """
 
-import csv
 import glob
 import os
 import re
@@ -10,14 +9,15 @@ import tarfile
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from selfsort.data.decode import FORMATS
+from selfsort.data.tables import read_table
 from selfsort.errors import DataError, first_line
 from selfsort.files import MAX_ARRAY_BYTES
 
@@ -46,19 +46,18 @@ IGNORED = {
 }
 """What a folder may hold that somebody could take for images to be sorted."""
 
-PATH_COLUMNS = ("path", "file", "filename", "file_name", "filepath", "image", "image_path", "name")
-
 
 @dataclass(frozen=True)
 class Found:
     """Image files with the names they go by; `root` and a name make the file, if `root` is given.
-    `ignored` counts what else is there.
+    `ignored` counts what else is there, `columns` is what a table says of each file.
     """
 
     files: list[Path]
     names: list[str]
     root: Path | None
     ignored: Mapping[str, int]
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def readable_suffixes() -> set[str]:
@@ -128,25 +127,9 @@ def find_pattern(pattern: str) -> Found:
 
 
 def find_in_table(table: Path) -> Found:
-    """The files that a CSV table lists in its column `path` (or `file`, `image`, …), relative to
-    its folder.
-    """
-    try:
-        with open(table, encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            columns = {(name or "").strip().lower(): name for name in rows.fieldnames or ()}
-            column = next((columns[name] for name in PATH_COLUMNS if name in columns), None)
-            if column is None:
-                raise DataError(
-                    f"{table}: has no column with paths; it should be called "
-                    f"{', '.join(PATH_COLUMNS[:-1])} or {PATH_COLUMNS[-1]}."
-                )
-            paths = [row[column] for row in rows if row[column]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{table}: not a readable table ({first_line(error)}).") from error
-    if not paths or any("\0" in path for path in paths):
-        raise DataError(f"{table}: lists no files in its column {column!r}.")
-    return _under_common_root([Path(os.path.abspath(table.parent / path)) for path in paths], 0)
+    """The files that a table names, with its other columns."""
+    named = read_table(table)
+    return replace(_under_common_root(named.files, 0), columns=named.columns)
 
 
 def _under_common_root(files: list[Path], n_ignored: int) -> Found:

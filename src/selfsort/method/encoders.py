@@ -180,7 +180,18 @@ def _load(name: str, beside: Path | None) -> Encoder:
         return _load_onnx(name, path)
     if name.startswith(HUB):
         return _load_hub(name)
-    raise ConfigError(f"sources.encoder={name!r} should be {NAMES}.")
+    raise _unknown(name)
+
+
+def check_encoder(config: SourcesConfig) -> None:
+    """Refuse a name that is none, before images are read."""
+    name = config.encoder or NONE
+    if name not in (NONE, AUTO, LITE0) and not name.endswith(ONNX) and not name.startswith(HUB):
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> ConfigError:
+    return ConfigError(f"sources.encoder={name!r} should be {NAMES}.")
 
 
 def _load_lite0() -> Encoder:

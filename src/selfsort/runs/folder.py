@@ -17,10 +17,11 @@ TABLE = "assignments.csv"
 PICTURE = "clusters.png"
 REPORT = "report.html"
 MAP = "map.npz"
+METADATA = "metadata.csv"
 JOURNAL = "edits.jsonl"
 JOB = "job.json"
 CHECKPOINT = "checkpoint"
-NAMES = (MODEL, RECORD, TABLE, PICTURE, REPORT, MAP, JOURNAL, JOB, CHECKPOINT)
+NAMES = (MODEL, RECORD, TABLE, METADATA, PICTURE, REPORT, MAP, JOURNAL, JOB, CHECKPOINT)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class RunFolder:
     @property
     def table(self) -> Path:
         return self.path / TABLE
+
+    @property
+    def metadata(self) -> Path:
+        return self.path / METADATA
 
     @property
     def picture(self) -> Path:

@@ -34,6 +34,7 @@ class FitJob:
     data_dir: str | None = None
     folder_truth: bool = False
     skip_broken: bool = False
+    drop_duplicates: bool = False
     device: str = "auto"
     threads: int | None = field(default=None, metadata=limits(low=1, high=MAX_THREADS))
 

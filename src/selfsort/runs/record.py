@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from selfsort.data.kinds import Reading
+from selfsort.data.oddities import Oddities
 from selfsort.errors import ModelFileError, first_line
 from selfsort.files import read_file, save_json
-from selfsort.runs.folder import MODEL, PICTURE, TABLE
+from selfsort.runs.folder import METADATA, MODEL, PICTURE, TABLE
 from selfsort.runs.limits import MAX_JSON_BYTES, MAX_SEED
 from selfsort.schema import check, fits
 
-FILES = {TABLE, MODEL, PICTURE}
+FILES = {TABLE, MODEL, PICTURE, METADATA}
 """What `run.json` may have the hash of."""
 
 SCORES = {"accuracy", "purity", "nmi", "ari"}
@@ -31,6 +32,10 @@ class Run:
     clusters took over, images in common and the share of them with the same number. `files`: the
     SHA-256 of each file beside it. `stamp`: see `workflow.images.stamp_of`. `sources`: the share of
     the votes that each source took part in.
+
+    `notes` say what became of the files, `skipped` which could not be read and why. `dropped` are
+    copies that were left out, each with the image that was kept. `oddities` are rows of the table:
+    in groups under `identical` and `similar`, single ones under `blank`, `dark` and `blurred`.
     """
 
     source: str
@@ -47,7 +52,10 @@ class Run:
     training_flops: int = 0
     eigenvalues: list[float] = field(default_factory=list)
     cluster_count: dict[str, Any] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    oddities: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
@@ -114,6 +122,8 @@ def _check(run: Run) -> None:
             raise TypeError(f"{name} should have {', '.join(hints)}")
     if run.reading:
         Reading(**run.reading)
+    if not all(0 <= row < run.n_samples for row in Oddities(**run.oddities).rows()):
+        raise ValueError("oddities name an image that is not there")
     numbers = [value for record in run.history for value in record["terms"].values()]
     if any(0 < abs(value) < SMALLEST for value in numbers):
         raise ValueError("a number in its history is smaller than training computes with")

@@ -16,7 +16,7 @@ from selfsort.runs.folder import RunFolder
 from selfsort.runs.journal import EditHistory, load_history
 from selfsort.runs.record import Run, load_record, save_record
 from selfsort.runs.state import State
-from selfsort.runs.table import Assignments, load_assignments, save_assignments
+from selfsort.runs.table import Assignments, load_assignments, load_metadata, save_assignments
 
 
 class Results(NamedTuple):
@@ -24,6 +24,15 @@ class Results(NamedTuple):
 
     run: Run
     assignments: Assignments
+
+    def metadata(self, folder: Path) -> dict[str, list[str]]:
+        """What a table said of each image, by column; empty if the images came from no table."""
+        columns = load_metadata(RunFolder(folder).metadata)
+        if any(len(values) != self.run.n_samples for values in columns.values()):
+            raise ModelFileError(
+                f"{RunFolder(folder).metadata}: belongs to other images; fit again."
+            )
+        return columns
 
 
 def save_run(

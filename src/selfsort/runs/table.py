@@ -19,6 +19,9 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 settings).
 """
 
+IMAGE = "image"
+"""The first column of `metadata.csv`."""
+
 QUOTED = ";\t\r\n"
 """Cells with these are quoted as well as those with a comma: some spreadsheets take a semicolon or
 a tab for the next cell.
@@ -152,6 +155,30 @@ def load_assignments(path: Path) -> Assignments:
     return Assignments(
         names, np.array(labels, dtype=np.int64), np.array(confidence, dtype=np.float32), truth
     )
+
+
+def save_metadata(path: Path, names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    """Write what a table said of each image; the first column are the images' names."""
+    whole = {IMAGE: names} | {
+        f"{name} of the table" if name == IMAGE else name: values
+        for name, values in columns.items()
+    }
+    cells = {formula_safe(name): map(formula_safe, values) for name, values in whole.items()}
+    save_table(path, cells)
+
+
+def load_metadata(path: Path) -> dict[str, list[str]]:
+    """The columns that `save_metadata` wrote but the first, each with a text for every image;
+    nothing if there is no such file.
+    """
+    columns: dict[str, list[str]] = {}
+    if not path.exists():
+        return columns
+    for row in load_table(path, IMAGE):
+        for name, value in row.items():
+            columns.setdefault(_without_quote(name), []).append(value)
+    columns.pop(IMAGE, None)
+    return columns
 
 
 def _number(text: str) -> int:

@@ -39,6 +39,9 @@ COLLAPSE = (
 JUDGED = 20_000
 """Images from which the scores without truth are taken, at most."""
 
+JUDGEABLE = 64
+"""Of fewer images than this an epoch says nothing: its means are those of a few guesses."""
+
 WATCH_FROM = 0.5
 """Share of the training after which it is judged while it goes on."""
 
@@ -55,7 +58,8 @@ class Watch:
     the training is done.
     """
 
-    def __init__(self, config: Config, say: Callable[[str], None]) -> None:
+    def __init__(self, config: Config, n_images: int, say: Callable[[str], None]) -> None:
+        self.n_images = n_images
         self.n_parents = len(get_transforms(config.transforms))
         self.n_duplicates = config.network.n_duplicates
         self.say = say
@@ -82,7 +86,7 @@ class Watch:
 
     def _judge(self, record: EpochRecord, n_epochs: int) -> dict[str, str]:
         done = record.epoch / n_epochs
-        if record.stage != "training" or done < WATCH_FROM:
+        if record.stage != "training" or done < WATCH_FROM or self.n_images < JUDGEABLE:
             return {}
         faults = _faults(record.terms, self.n_parents, self.n_duplicates, LITTLE)
         return {
@@ -134,9 +138,10 @@ def diagnose(model: Model, scores: LabelFreeScores) -> dict[str, str]:
     """
     n_parents, n_duplicates = model.trained.network.head.nodes
     trained = [record.terms for record in model.history if record.stage == "training"]
-    found = _faults(trained[-1], n_parents, n_duplicates, SOME) if trained else {}
+    is_judged = sum(scores.cluster_sizes) >= JUDGEABLE
+    found = _faults(trained[-1], n_parents, n_duplicates, SOME) if trained and is_judged else {}
     active = scores.active_duplicates
-    if active is not None and active < min(2, n_duplicates):
+    if is_judged and active is not None and active < min(2, n_duplicates):
         found["collapse"] = COLLAPSE
     sizes = scores.cluster_sizes
     share = sum(sizes) / len(sizes)

@@ -54,6 +54,11 @@ def check_request(n_clusters: int | str, n_samples: int, config: Config) -> int 
     is_number = isinstance(n_clusters, int | np.integer) and n_clusters >= 1
     if not is_number and n_clusters != "auto":
         raise ConfigError(f"n_clusters={n_clusters!r} should be a whole number >= 1 or 'auto'.")
-    if n_samples < (max(2, int(n_clusters)) if is_number else 2):
-        raise DataError(f"n_samples={n_samples} should be >= n_clusters={n_clusters} and >= 2.")
+    if n_samples < 2:
+        raise DataError("a single image cannot be sorted; give two or more.")
+    if is_number and n_samples < int(n_clusters):
+        raise DataError(
+            f"{n_samples:,} images cannot fall into {n_clusters} clusters; ask for fewer "
+            "(`n_clusters`), or give more images."
+        )
     return int(n_clusters) if is_number else None

@@ -1,5 +1,6 @@
 """Pseudo-supervised training: the network learns which transformation each image has had."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -11,7 +12,7 @@ from selfsort.method.encoder import device_of
 from selfsort.method.inputs import Inputs
 from selfsort.method.network import AcolNetwork
 from selfsort.method.objective import objective
-from selfsort.method.pseudo import PseudoBatch, n_batches, pseudo_batches
+from selfsort.method.pseudo import MIN_BATCH, PseudoBatch, n_batches, pseudo_batches
 from selfsort.method.transforms import TransformSet
 from selfsort.settings import TrainingConfig
 from selfsort.training.hooks import Hooks
@@ -90,17 +91,18 @@ def training_task(
 
 
 def n_epochs(config: TrainingConfig, n_samples: int) -> int:
-    """The epochs asked for, or as many as it takes to come to `min_steps` and `min_images`.
+    """The epochs asked for, or as many as it takes to come to `min_steps` and `min_images`. Fewer
+    images than `MIN_BATCH` come to their share of these: a step of a few images takes nearly as
+    long, and there is less to learn.
 
     >>> standard = TrainingConfig(epochs=1, min_steps=1000, min_images=200_000)
-    >>> n_epochs(standard, 60_000), n_epochs(standard, 2_000)
-    (7, 200)
+    >>> [n_epochs(standard, n_samples) for n_samples in (60_000, 2_000, 64, 3)]
+    [7, 200, 3125, 147]
     """
-    return max(
-        config.epochs,
-        -(-config.min_steps // n_batches(n_samples, config)),
-        -(-config.min_images // n_samples),
-    )
+    share = min(1.0, n_samples / MIN_BATCH)
+    steps = share * config.min_steps / n_batches(n_samples, config)
+    images = share * config.min_images / max(n_samples, MIN_BATCH)
+    return max(config.epochs, math.ceil(steps), math.ceil(images))
 
 
 def learning_rate(config: TrainingConfig, done: float) -> float:

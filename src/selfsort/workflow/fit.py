@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,26 +12,23 @@ from numpy.typing import NDArray
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet
 from selfsort.data.kinds import get_kind
-from selfsort.data.pictures import render_clusters
+from selfsort.data.oddities import find_oddities, warn_of
 from selfsort.errors import ConfigError, SelfsortError
-from selfsort.files import save_bytes
 from selfsort.method.devices import choose_device, choose_precision, prepare_process
-from selfsort.method.encoders import settle_encoder
+from selfsort.method.encoders import check_encoder, settle_encoder
 from selfsort.method.transforms import get_transforms
-from selfsort.metrics import Scores, score
 from selfsort.recipes import DEFAULT_RECIPE, resolve_config
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.job import FitJob, load_job, save_job
-from selfsort.runs.journal import set_aside
-from selfsort.runs.record import Run, current_versions
-from selfsort.runs.results import save_run
+from selfsort.runs.record import Run
 from selfsort.sorting.diagnosis import Watch, diagnose
 from selfsort.sorting.estimator import SelfSort
 from selfsort.sorting.methods import check_request
 from selfsort.workflow.alignment import alignment_of, load_reference
 from selfsort.workflow.detail import reading_size
-from selfsort.workflow.images import Callbacks, assignments_of, read_source, read_test, stamp_of
+from selfsort.workflow.images import Callbacks, read_source, read_test
 from selfsort.workflow.report import write_report
+from selfsort.workflow.results import record_of, score_all, write_results
 
 
 class Sorted(NamedTuple):
@@ -65,6 +62,7 @@ def sort_folder(
     data_dir: str | Path | None = None,
     folder_truth: bool = False,
     skip_broken: bool = False,
+    drop_duplicates: bool = False,
     device: str = "auto",
     threads: int | None = None,
     callbacks: Callbacks | None = None,
@@ -76,7 +74,8 @@ def sort_folder(
     images to score as well; `align_to`, an earlier run or its table whose cluster numbers to take
     over (a run's edits count); `overwrite`, replace the run in `out`; `report`, write the page too;
     `folder_truth`, take the names of sub-folders as truth; `skip_broken`, leave out files that
-    cannot be read. A fit that was stopped is continued by `resume_folder`.
+    cannot be read; `drop_duplicates`, keep one of images that are the same or nearly. A fit that
+    was stopped is continued by `resume_folder`.
     """
     job = FitJob(
         source=_absolute(source),
@@ -96,6 +95,7 @@ def sort_folder(
         data_dir=str(Path(data_dir).resolve()) if data_dir else None,
         folder_truth=folder_truth,
         skip_broken=skip_broken,
+        drop_duplicates=drop_duplicates,
         device=device,
         threads=threads,
     )
@@ -132,7 +132,6 @@ def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool
     """Check and read everything that is given, then fit; what cannot be resumed leaves nothing
     behind.
     """
-    get_kind(job.kind)
     threads = prepare_process(job.threads)
     device = choose_device(job.device)
     config = _check_config(job)
@@ -175,8 +174,11 @@ def _fit(
     reference: NDArray[np.int64] | None,
     callbacks: Callbacks,
 ) -> Sorted:
+    oddities = find_oddities(images)
+    if lines := oddities.describe():
+        callbacks.tell(f"{images.source}: {', '.join(lines)}; the report lists them")
     begin = time.monotonic() - folder.seconds_before()
-    watch = Watch(config, callbacks.tell)
+    watch = Watch(config, len(images), callbacks.tell)
     sorter = SelfSort(
         job.n_clusters,
         kind=job.kind,
@@ -195,55 +197,22 @@ def _fit(
     if reference is not None and job.align_to:
         sorter.align(reference)
         alignment = alignment_of(sorter.labels_, reference, job.align_to)
-    is_folder = Path(job.source).is_dir()
-    found = diagnose(sorter.model_, sorter.label_free_scores_)
-    shown = sorter.model_.fusion or sorter.agreement_
-    run = Run(
-        source=images.source,
-        recipe=sorter.recipe,
-        config=sorter.config_.to_dict(),
-        seed=sorter.seed_,
-        n_clusters=sorter.n_clusters_,
-        n_samples=len(images),
-        image_shape=list(images.pixels.shape[1:]),
-        history=[asdict(record) for record in sorter.history_],
-        scores={name: asdict(table) for name, table in _scores(sorter, images, test).items()},
-        label_free=asdict(sorter.label_free_scores_),
+    found = diagnose(sorter.model_, sorter.label_free_scores_) | warn_of(oddities, len(images))
+    run = record_of(
+        job,
+        images,
+        sorter,
+        scores=score_all(sorter, images, test),
         seconds=round(time.monotonic() - begin, 1),
-        training_flops=sorter.training_flops_,
-        eigenvalues=shown.eigenvalues if shown else [],
-        cluster_count=shown.cluster_count._asdict() if shown else {},
-        skipped=list(images.skipped),
         warnings=list((watch.found(sorter.history_) | found).values()),
-        versions=current_versions(),
-        reading=asdict(job.reading())
-        | {"size": max(images.pixels.shape[2:]) if is_folder else job.size},
         alignment=alignment,
-        sources=sorter.model_.fusion.shares if sorter.model_.fusion else {},
-        stamp=stamp_of(job.source, images.names),
+        oddities=oddities,
     )
-    written = _write(folder, images, sorter, run, callbacks)
+    written = write_results(folder, images, sorter, run, callbacks)
     if job.report:
         written += _report(folder, images, sorter, callbacks)
     unsaid = [warning for kind, warning in found.items() if kind not in watch.told]
     return Sorted(folder.path, run, sorter, written, unsaid)
-
-
-def _write(
-    folder: RunFolder, images: ImageSet, sorter: SelfSort, run: Run, callbacks: Callbacks
-) -> list[Path]:
-    """Everything but the report; `run.json` is last but for the removal of the job."""
-    sorter.save(folder.path)
-    picture = render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_)
-    save_bytes(folder.picture, picture)
-    for outdated in (folder.report, folder.map):
-        outdated.unlink(missing_ok=True)
-    if aside := set_aside(folder.path):
-        callbacks.tell(f"edits of the earlier run are now in {aside}")
-    assignments = assignments_of(images, sorter.labels_, sorter.confidence_)
-    save_run(folder.path, run, assignments, beside=(folder.model.name, folder.picture.name))
-    folder.remove_state()
-    return [folder.model, folder.record, folder.table, folder.picture]
 
 
 def _report(
@@ -262,25 +231,14 @@ def _report(
         return []
 
 
-def _scores(sorter: SelfSort, images: ImageSet, test: ImageSet | None) -> dict[str, Scores]:
-    """A table per protocol, where truth is known."""
-    scores: dict[str, Scores] = {}
-    if images.truth is not None:
-        name = f"{images.source}, clusters fitted on these images"
-        scores[name] = score(images.truth, sorter.labels_)
-    if test is not None and test.truth is not None:
-        name = f"{test.source}, predicted from {images.source}"
-        scores[name] = score(test.truth, sorter.predict(test))
-        if len(test) >= sorter.n_clusters_:
-            name = f"{test.source}, clusters fitted on these images"
-            scores[name] = score(test.truth, sorter.cluster_anew(test))
-    return scores
-
-
 def _check_config(job: FitJob) -> Config:
     """Check the whole configuration before any image is read."""
     config = resolve_config(job.recipe, job.changes(), epochs=job.epochs)
     get_transforms(config.transforms)
+    check_encoder(config.sources)
+    get_kind(job.kind)
+    if job.align_to and not Path(job.align_to).exists():
+        raise SelfsortError(f"{job.align_to}: no such file or run to align to.")
     if job.n_clusters == "auto" and config.clustering.method == "k-means":
         raise ConfigError("`n_clusters='auto'` works with `recipe='standard'`; give a number here.")
     return config

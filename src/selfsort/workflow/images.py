@@ -46,6 +46,10 @@ def read_source(reading: Reading, size: int | None, callbacks: Callbacks) -> Ima
             callbacks.tell(f"  {name!r}: {reason}")
     for note in images.notes:
         callbacks.tell(f"{images.source}: {note}")
+    if images.dropped:
+        callbacks.tell(
+            f"{images.source}: {len(images.dropped):,} copies left out (run.json lists them)"
+        )
     return images
 
 
@@ -60,7 +64,8 @@ def read_test(
     had.
     """
     if test_source:
-        test = read_source(replace(reading, source=test_source), size, callbacks)
+        reading = replace(reading, source=test_source, drop_duplicates=False)
+        test = read_source(reading, size, callbacks)
         if test.truth is None:
             raise DataError(
                 f"{test.source}: has no truth to score with; use `folder_truth=True` to take it "

@@ -1,0 +1,98 @@
+"""What a fit has found, as the files of a run: record, table, model and picture."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from selfsort.data.image_set import ImageSet
+from selfsort.data.oddities import Oddities
+from selfsort.data.pictures import render_clusters
+from selfsort.files import save_bytes
+from selfsort.metrics import Scores, score
+from selfsort.runs.folder import RunFolder
+from selfsort.runs.job import FitJob
+from selfsort.runs.journal import set_aside
+from selfsort.runs.record import Run, current_versions
+from selfsort.runs.results import save_run
+from selfsort.runs.table import save_metadata
+from selfsort.sorting.estimator import SelfSort
+from selfsort.workflow.images import Callbacks, assignments_of, stamp_of
+
+
+def record_of(
+    job: FitJob,
+    images: ImageSet,
+    sorter: SelfSort,
+    *,
+    scores: dict[str, Scores],
+    seconds: float,
+    warnings: list[str],
+    alignment: dict[str, Any],
+    oddities: Oddities,
+) -> Run:
+    """The record of a fit."""
+    is_folder = Path(job.source).is_dir()
+    shown = sorter.model_.fusion or sorter.agreement_
+    return Run(
+        source=images.source,
+        recipe=sorter.recipe,
+        config=sorter.config_.to_dict(),
+        seed=sorter.seed_,
+        n_clusters=sorter.n_clusters_,
+        n_samples=len(images),
+        image_shape=list(images.pixels.shape[1:]),
+        history=[asdict(record) for record in sorter.history_],
+        scores={name: asdict(table) for name, table in scores.items()},
+        label_free=asdict(sorter.label_free_scores_),
+        seconds=seconds,
+        training_flops=sorter.training_flops_,
+        eigenvalues=shown.eigenvalues if shown else [],
+        cluster_count=shown.cluster_count._asdict() if shown else {},
+        skipped=dict(images.skipped),
+        dropped=dict(images.dropped),
+        oddities=oddities.to_dict(),
+        notes=list(images.notes),
+        warnings=warnings,
+        versions=current_versions(),
+        reading=asdict(job.reading())
+        | {"size": max(images.pixels.shape[2:]) if is_folder else job.size},
+        alignment=alignment,
+        sources=sorter.model_.fusion.shares if sorter.model_.fusion else {},
+        stamp=stamp_of(job.source, images.names),
+    )
+
+
+def write_results(
+    folder: RunFolder, images: ImageSet, sorter: SelfSort, run: Run, callbacks: Callbacks
+) -> list[Path]:
+    """Everything but the report; `run.json` is last but for the removal of the job."""
+    sorter.save(folder.path)
+    picture = render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_)
+    save_bytes(folder.picture, picture)
+    for outdated in (folder.report, folder.map, folder.metadata):
+        outdated.unlink(missing_ok=True)
+    if aside := set_aside(folder.path):
+        callbacks.tell(f"edits of the earlier run are now in {aside}")
+    beside = [folder.model, folder.picture]
+    if images.columns:
+        save_metadata(folder.metadata, images.names, images.columns)
+        beside.append(folder.metadata)
+    assignments = assignments_of(images, sorter.labels_, sorter.confidence_)
+    save_run(folder.path, run, assignments, beside=[file.name for file in beside])
+    folder.remove_state()
+    return [folder.model, folder.record, folder.table, *beside[1:]]
+
+
+def score_all(sorter: SelfSort, images: ImageSet, test: ImageSet | None) -> dict[str, Scores]:
+    """A table per protocol, where truth is known."""
+    scores: dict[str, Scores] = {}
+    if images.truth is not None:
+        name = f"{images.source}, clusters fitted on these images"
+        scores[name] = score(images.truth, sorter.labels_)
+    if test is not None and test.truth is not None:
+        name = f"{test.source}, predicted from {images.source}"
+        scores[name] = score(test.truth, sorter.predict(test))
+        if len(test) >= sorter.n_clusters_:
+            name = f"{test.source}, clusters fitted on these images"
+            scores[name] = score(test.truth, sorter.cluster_anew(test))
+    return scores
