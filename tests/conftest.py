@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, sync_playwright
 
 from find_browser import ARGUMENTS, find_browser
+
+if TYPE_CHECKING:
+    from exploring import Explored
 
 checked = beartype(
     conf=BeartypeConf(is_pep484_tower=True)
@@ -184,3 +187,14 @@ def run_folder(photos_run: Path, tmp_path: Path) -> Path:
     """A copy of `photos_run` that a test may change."""
     shutil.copytree(photos_run, tmp_path / "run")
     return tmp_path / "run"
+
+
+@pytest.fixture
+def explored(browser: Browser, run_folder: Path) -> Iterator["Explored"]:
+    """A page of explore on such a copy."""
+    from exploring import Explored
+
+    explored = Explored(browser, run_folder)
+    yield explored
+    explored.close()
+    assert explored.complaints == []

@@ -129,7 +129,7 @@ def test_fit_writes_its_files_and_prints_scores_and_paths(tmp_path: Path) -> Non
         output, errors = process.communicate()
     assert process.returncode == 0, errors
     out = tmp_path / "digits-sorted"
-    files = sorted([*FILES, "map.npz", "report.html"])
+    files = sorted([*FILES, "map.npz", "report.html", "vectors.npz"])
     assert sorted(os.listdir(out)) == files
     assert all(os.path.join("digits-sorted", file) in output for file in files)
     assert re.search(r"digits:full, clusters fitted on these images.*\d+\.\d\d %", output)

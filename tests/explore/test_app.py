@@ -1,5 +1,6 @@
 """The web application of explore: what its pages get, what edits do, and whom it refuses."""
 
+import base64
 import io
 import json
 import subprocess
@@ -19,7 +20,8 @@ from selfsort.explore.app import build_app
 from selfsort.explore.guard import MAX_BODY
 from selfsort.explore.session import Session
 from selfsort.report.map import Projection, save_projection
-from selfsort.runs.folder import JOURNAL
+from selfsort.runs.arrays import save_vectors
+from selfsort.runs.folder import JOURNAL, VECTORS
 from selfsort.runs.journal import Journal, load_history
 from selfsort.runs.results import load_run
 from selfsort.runs.state import State
@@ -111,7 +113,7 @@ def test_pages_are_sorted_and_cover_each_image_once(client: Client) -> None:
         assert confidence == sorted(confidence, reverse=True)
         if members:
             assert cluster["confidence"] == pytest.approx(np.mean(confidence), abs=1e-3)
-            assert cluster["typical"] in members
+            assert set(cluster["examples"]) <= set(members)
     pages = [
         client.get(f"api/images?view=all&order=ascending&offset={offset}&limit=50")
         for offset in (0, 50, 100, 150)
@@ -123,20 +125,26 @@ def test_pages_are_sorted_and_cover_each_image_once(client: Client) -> None:
     assert names == set(client.names)  # line breaks and bytes that are not UTF-8 included
 
 
-def test_a_cover_is_the_medoid_on_the_map(run_folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["vectors", "map"])
+def test_a_cover_is_in_the_middle_of_its_cluster(run_folder: Path, kind: str) -> None:
     _, assignments = load_run(run_folder)
     rows = np.arange(len(assignments.labels))
     points = np.random.default_rng(0).random((len(rows), 2), dtype=np.float32)
-    save_projection(run_folder, Projection(rows, points), assignments)
+    (run_folder / VECTORS).unlink()
+    if kind == "map":
+        save_projection(run_folder, Projection(rows, points), assignments)
+    else:
+        save_vectors(run_folder, points, assignments)
+        points = points / np.linalg.norm(points, axis=1, keepdims=True)
     client = Client(run_folder)
     with client.http:
         covers = {
-            cluster["id"]: cluster["typical"] for cluster in client.get("api/state")["clusters"]
+            cluster["id"]: cluster["examples"][0] for cluster in client.get("api/state")["clusters"]
         }
     for cluster, cover in covers.items():
         own = np.flatnonzero(assignments.labels == cluster)
-        distances = np.linalg.norm(points[own][:, None] - points[own], axis=2).sum(axis=1)
-        assert cover == own[distances.argmin()]
+        distances = np.linalg.norm(points[own] - np.median(points[own], axis=0), axis=1)
+        assert distances[own.tolist().index(cover)] == pytest.approx(distances.min(), abs=1e-2)
 
 
 def test_pictures(client: Client) -> None:
@@ -238,6 +246,48 @@ def test_what_does_not_fit_is_refused_with_a_reason_and_changes_nothing(client: 
         assert client.http.get(f"/{TOKEN}/{path}").status_code in (400, 404)
     assert client.get("api/state") == before
     assert (client.folder / JOURNAL).read_bytes() == journal
+
+
+def test_lists_and_neighbours_through_the_server(client: Client) -> None:
+    found = client.post("api/items", {"images": [5, 3, 129]}).json()
+    assert [item["i"] for item in found["items"]] == [5, 3, 129]
+    assert client.get("api/rows?view=all")["images"] == list(range(130))
+    similar = client.get("api/similar/17")["images"]
+    assert sorted(similar) == list(range(130))
+    assert similar[0] == 17
+    for about in ({"images": [1, 2]}, {"cluster": 2}):
+        likely = client.post("api/likely", about).json()["clusters"]
+        assert sorted(one["id"] for one in likely) == [0, 1, 2, 3]
+        shares = [one["share"] for one in likely]
+        assert shares == sorted(shares, reverse=True)
+    assert set(client.get("api/suggestions")) == {"merges", "splits"}
+    atlas = client.get("api/map")
+    assert len(base64.b64decode(atlas["points"])) == 130 * 2 * 2
+    client.edit(op="mark", images=[4], outlier=True)
+    labels = client.get("api/labels")
+    assert base64.b64decode(labels["outliers"])[4] == 1
+    assert len(base64.b64decode(labels["labels"])) == 130 * 4
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("api/items", {"images": []}),
+        ("api/items", {"images": [130]}),
+        ("api/items", {"images": [-1]}),
+        ("api/items", {"images": [1.5]}),
+        ("api/items", {"images": [True]}),
+        ("api/items", {"images": "all"}),
+        ("api/items", {"images": [0] * 501}),
+        ("api/likely", {"cluster": 99}),
+        ("api/likely", {"cluster": "../x"}),
+        ("api/likely", {}),
+    ],
+)
+def test_lists_that_make_no_sense_are_refused(client: Client, path: str, content: object) -> None:
+    answer = client.post(path, content)
+    assert answer.status_code == 400
+    assert answer.json()["error"]
 
 
 def test_exports(client: Client) -> None:

@@ -15,6 +15,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from conftest import SHARED_DATA, SMALL, record_page
+from exploring import Explored, screenshot
 from selfsort.data.image_set import ImageSet
 from selfsort.data.kinds import load_source
 from selfsort.method.devices import prepare_process
@@ -22,7 +23,6 @@ from selfsort.runs.record import Run, current_versions
 from selfsort.runs.results import save_run
 from selfsort.runs.table import Assignments
 from selfsort.sorting.estimator import SelfSort
-from test_browser_explore import Explored, screenshot
 
 N_IMAGES, N_TURNS, N_VISITS = 60_000, 20, 5
 

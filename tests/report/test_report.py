@@ -373,7 +373,9 @@ def digits_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_report_writes_the_page_and_keeps_the_map(digits_run: Path, tmp_path: Path) -> None:
     output = json.loads(succeed("report", digits_run, "--threads", 1, "--json"))
-    assert output["written"] == [str(digits_run / "report.html"), str(digits_run / "map.npz")]
+    assert output["written"] == [
+        *(str(digits_run / name) for name in ("report.html", "vectors.npz", "map.npz"))
+    ]
     page = (digits_run / "report.html").read_bytes()
     again = succeed("report", digits_run, "--out", tmp_path / "again.html")
     assert again == f"wrote {tmp_path / 'again.html'}\n"  # and no new map
@@ -400,7 +402,8 @@ def test_report_without_images_or_model(digits_run: Path, tmp_path: Path) -> Non
     assert page.all("img") == []
     assert "No pictures: " in page.text
     assert page.text.count("Cluster 3")
-    (digits_run / "map.npz").unlink(missing_ok=True)
+    for file in ("map.npz", "vectors.npz"):
+        (digits_run / file).unlink(missing_ok=True)
     weights = (digits_run / "model.safetensors").rename(tmp_path / "model")
     try:
         result = run("report", digits_run, "--points", 50, "--out", tmp_path / "m.html")

@@ -178,7 +178,20 @@ def test_sheets_show_each_image_in_its_place() -> None:
     assert values[3, 3::6].tolist() == [8 * number for number in range(12, 22)]
     assert values[9, 3 : 9 * 6 : 6].tolist() == [8 * number for number in [*range(22, 30), 3]]
     assert decode(gallery.sheet([1])).size == (6, 6)
-    assert gallery.sheet([1]) is gallery.sheet([1])  # kept
+    assert decode(gallery.sheet([1], is_fine=True)).size == (6, 6)  # there is no more to show
+
+
+def test_small_pictures_of_files_are_kept_and_finer_ones_show_more(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (300, 200, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    gallery = FolderGallery(tmp_path, ["a.png"], 32)
+    before = gallery.sheet([0, 0])
+    assert decode(before).size == (256, 128)
+    assert decode(gallery.sheet([0], is_fine=True)).size == (256, 256)
+    (tmp_path / "a.png").unlink()
+    assert gallery.sheet([0, 0]).content == before.content
+    grey = np.asarray(decode(gallery.sheet([0], is_fine=True)).convert("L"))
+    assert np.ptp(grey) <= 2  # and what is gone is grey
 
 
 def test_files_are_upright_small_and_by_number_only(photos_run: Path) -> None:

@@ -2,10 +2,10 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,9 @@ SMOOTH = 64
 
 COLUMNS = 10
 MAX_PACK = 100
-CACHED = 256
+KEPT = 1000
+"""Small pictures of files that are kept: 50 MB."""
+
 SHEET_SECONDS = 0.15
 """A sheet should take about this long to draw."""
 
@@ -47,19 +49,17 @@ class Gallery(ABC):
     pack = MAX_PACK
     """How many pictures should go on a sheet for it to arrive quickly."""
     side: int
-    """The side of the small pictures."""
+    fine_side: int
+    """Sides of the small pictures, and of those for large thumbnails."""
 
-    def __init__(self) -> None:
-        self._cached: Callable[[tuple[int, ...]], EncodedPicture] = lru_cache(CACHED)(self._sheet)
-
-    def sheet(self, rows: Sequence[int]) -> EncodedPicture:
-        """The small pictures of these images, ten in a row; the latest sheets are kept."""
-        return self._cached(tuple(rows))
-
-    def _sheet(self, rows: tuple[int, ...]) -> EncodedPicture:
-        squares = self._draw(rows, self.side, "square")
-        sheet = tile(squares, count=len(rows), side=self.side, columns=COLUMNS)
-        return _encode(sheet, is_smooth=self.side > SMOOTH)
+    def sheet(self, rows: Sequence[int], *, is_fine: bool = False) -> EncodedPicture:
+        """The small pictures of these images, ten in a row; with twice as many pixels each way if
+        `is_fine`.
+        """
+        side = self.fine_side if is_fine else self.side
+        squares = self._draw(rows, side, "square")
+        sheet = tile(squares, count=len(rows), side=side, columns=COLUMNS)
+        return _encode(sheet, is_smooth=side > SMOOTH)
 
     def large(self, row: int) -> EncodedPicture | None:
         """A picture of up to 1024 pixels each way; None if its file is gone or broken by now."""
@@ -69,9 +69,7 @@ class Gallery(ABC):
         return _encode(Image.fromarray(pixels), is_smooth=max(pixels.shape) > SMOOTH)
 
     @abstractmethod
-    def _draw(
-        self, rows: tuple[int, ...], side: int, fit: str
-    ) -> Iterable[NDArray[np.uint8] | None]:
+    def _draw(self, rows: Sequence[int], side: int, fit: str) -> Iterable[NDArray[np.uint8] | None]:
         """Each picture at a size, as one of `FITS` makes it; None if it is gone."""
 
     @abstractmethod
@@ -89,11 +87,11 @@ class ArrayGallery(Gallery):
     """Pictures of images that are in memory (or in a memory map)."""
 
     def __init__(self, images: ImageSet) -> None:
-        super().__init__()
         self._images = images
         self.side = min(SMALL, max(images.pixels.shape[2:]))
+        self.fine_side = min(2 * SMALL, max(images.pixels.shape[2:]))
 
-    def _draw(self, rows: tuple[int, ...], side: int, fit: str) -> Iterable[NDArray[np.uint8]]:
+    def _draw(self, rows: Sequence[int], side: int, fit: str) -> Iterable[NDArray[np.uint8]]:
         return (FITS[fit](as_picture(self._images, row), side) for row in rows)
 
     def png(self, row: int) -> bytes:
@@ -109,23 +107,35 @@ class FolderGallery(Gallery):
 
     pack = 20
     side = SMALL
+    fine_side = 2 * SMALL
 
     def __init__(self, root: Path, names: Sequence[str], size: int) -> None:
-        super().__init__()
         self.root = root
         self.names = names
         self.size = size
+        self._kept: dict[int, NDArray[np.uint8]] = {}
+        self._turn = Lock()
 
-    def _draw(
-        self, rows: tuple[int, ...], side: int, fit: str
-    ) -> Iterable[NDArray[np.uint8] | None]:
+    def _draw(self, rows: Sequence[int], side: int, fit: str) -> Iterable[NDArray[np.uint8] | None]:
+        is_small = side == self.side and fit == "square"
+        known = {row: self._kept.get(row) if is_small else None for row in rows}
+        missing = [row for row, pixels in known.items() if pixels is None]
         begin = time.perf_counter()
-        answers = decode_files([self._file(row) for row in rows], side, fit=fit)
-        pictures = [None if isinstance(answer, DataError) else answer.pixels for answer in answers]
-        if side == self.side:  # large photographs take longer, so fewer go on a sheet
-            fitting = SHEET_SECONDS * len(rows) / max(time.perf_counter() - begin, 1e-6)
+        answers = decode_files([self._file(row) for row in missing], side, fit=fit)
+        for row, answer in zip(missing, answers, strict=True):
+            known[row] = None if isinstance(answer, DataError) else answer.pixels
+        if is_small and missing:  # large photographs take longer, so fewer go on a sheet
+            fitting = SHEET_SECONDS * len(missing) / max(time.perf_counter() - begin, 1e-6)
             self.pack = max(5, min(MAX_PACK, round(0.5 * self.pack + 0.5 * fitting)))
-        return pictures
+            self._keep({row: pixels for row in missing if (pixels := known[row]) is not None})
+        return [known[row] for row in rows]
+
+    def _keep(self, pictures: Mapping[int, NDArray[np.uint8]]) -> None:
+        """The latest small pictures: those that stand for a cluster are asked for often."""
+        with self._turn:
+            self._kept.update(pictures)
+            for row in list(self._kept)[:-KEPT]:
+                del self._kept[row]
 
     def _file(self, row: int) -> Path:
         try:

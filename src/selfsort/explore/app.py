@@ -1,5 +1,6 @@
 """The local web application of `selfsort explore`: a session's pages and edits over HTTP."""
 
+import base64
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -7,8 +8,11 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -21,8 +25,18 @@ from selfsort.explore.session import Session
 from selfsort.report.static import read_static
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-MODULES = ("api.js", "app.js", "dialogs.js", "grid.js", "pictures.js", "review.js")
-SHARED = ("base.css", "dom.js")  # with the report
+MODULES = (
+    "api.js",
+    "app.js",
+    "dialogs.js",
+    "grid.js",
+    "map.js",
+    "picker.js",
+    "pictures.js",
+    "review.js",
+    "suggestions.js",
+)
+SHARED = ("base.css", "dom.js", "points.js")  # with the report
 OWN = ("explore.css", "icon.svg", *MODULES)
 KEEP = {"cache-control": "private, max-age=86400, immutable"}
 """A browser may keep these: each start of the server has its own addresses."""
@@ -74,15 +88,55 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             )
         )
 
+    async def items(request: Request) -> Response:
+        rows = _rows(await _content(request))
+        if len(rows) > MAX_PAGE:
+            raise EditError(f"at most {MAX_PAGE} images at a time.")
+        return _json(session.items(rows))
+
+    def rows(request: Request) -> Response:
+        return _json({"images": session.rows(request.query_params.get("view", "")).tolist()})
+
+    async def likely(request: Request) -> Response:
+        content = await _content(request)
+        if isinstance(cluster := content.get("cluster"), int):
+            rows = session.rows(str(cluster))
+        else:
+            rows = _rows(content)
+        return _json({"clusters": await run_in_threadpool(session.likely, rows)})
+
+    async def similar(request: Request) -> Response:
+        return _json({"images": await session.similar(row_of(request.path_params["index"]))})
+
+    async def suggestions(request: Request) -> Response:
+        return _json(await session.suggestions())
+
+    async def map_points(request: Request) -> Response:
+        places = await session.atlas()
+        return _json({"points": _packed(places * 65535, "<u2"), "pack": session.gallery.pack})
+
+    def labels(request: Request) -> Response:
+        state = session.journal.state
+        outliers = _packed(state.outliers, "u1")
+        return _json({"labels": _packed(state.labels, "<u4"), "outliers": outliers})
+
     def sheet(request: Request) -> Response:
         wanted = request.query_params.get("images", "").split(",", MAX_PACK - 1)
-        return _picture(session.gallery.sheet([row_of(text) for text in wanted]))
+        is_fine = request.query_params.get("fine") == "1"
+        rows = [row_of(text) for text in wanted]
+        return _picture(session.gallery.sheet(rows, is_fine=is_fine))
 
     def image(request: Request) -> Response:
         picture = session.gallery.large(row_of(request.path_params["index"]))
         if picture is None:
             return PlainTextResponse("the original file is missing or cannot be read\n", 410)
         return _picture(picture)
+
+    def _rows(content: dict[str, Any]) -> NDArray[np.intp]:
+        images = content.get("images")
+        if not isinstance(images, list) or any(type(row) is not int for row in images):
+            raise EditError("images should be a list of their numbers.")
+        return session.journal.state.rows(images)
 
     def row_of(text: str) -> int:
         row = _number(text)
@@ -119,6 +173,13 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             Route("/static/{file}", static),
             Route("/api/state", state),
             Route("/api/images", images),
+            Route("/api/items", items, methods=["POST"]),
+            Route("/api/rows", rows),
+            Route("/api/likely", likely, methods=["POST"]),
+            Route("/api/similar/{index}", similar),
+            Route("/api/suggestions", suggestions),
+            Route("/api/map", map_points),
+            Route("/api/labels", labels),
             Route("/api/sheet", sheet),
             Route("/api/image/{index}", image),
             Route("/api/progress", progress),
@@ -144,6 +205,11 @@ async def _content(request: Request) -> dict[str, Any]:
 def _json(content: dict[str, Any], status: int = 200) -> Response:
     """ASCII only, so that file names that are not UTF-8 pass too."""
     return Response(json.dumps(content), status, media_type="application/json")
+
+
+def _packed(values: NDArray[Any], kind: str) -> str:
+    """Numbers as a browser unpacks them."""
+    return base64.b64encode(np.rint(values).astype(kind).tobytes()).decode()
 
 
 def _picture(picture: EncodedPicture) -> Response:

@@ -11,14 +11,37 @@ from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 
 from selfsort.data.gallery import Gallery
+from selfsort.data.image_set import sample_rows
 from selfsort.errors import EditError
-from selfsort.report.map import load_projection
-from selfsort.report.typical import most_typical
+from selfsort.explore.atlas import place_all
+from selfsort.explore.likeness import likely_clusters, most_similar
+from selfsort.explore.suggest import (
+    halves_of,
+    suggest_merges,
+    suggest_splits,
+    why_merge,
+    why_split,
+)
+from selfsort.report.map import (
+    DEFAULT_POINTS,
+    Projection,
+    load_projection,
+    project,
+    save_projection,
+)
+from selfsort.report.typical import Points, most_typical, places
+from selfsort.runs.arrays import load_vectors, save_vectors
 from selfsort.runs.edits import Edit, parse_edit
 from selfsort.runs.export import export
 from selfsort.runs.journal import Journal
 from selfsort.runs.record import Run
 from selfsort.runs.table import Assignments
+
+N_EXAMPLES = 5
+"""Images that stand for a cluster."""
+
+N_SIMILAR = 300
+"""Neighbours of an image that are shown."""
 
 
 class Session:
@@ -34,13 +57,16 @@ class Session:
         self.journal = journal
         self.confidence = np.nan_to_num(assignments.confidence, nan=0.0)
         self.map = load_projection(folder, assignments)
+        self.vectors = load_vectors(folder, assignments)
+        self.points = places(len(assignments.labels), self.map, self.vectors)
+        self.places: NDArray[np.float32] | None = None
         self.progress = ""
         self.turn = asyncio.Lock()
         self.sorted: tuple[object, NDArray[np.intp]] = (None, np.zeros(0, dtype=np.intp))
         """The order of the view that was asked for last."""
 
     def overview(self) -> dict[str, Any]:
-        """All clusters with size, mean confidence and most typical image; what can be undone."""
+        """All clusters with size, mean confidence and most typical images; what can be undone."""
         state = self.journal.state
         history = self.journal.history
         inner = np.flatnonzero(~state.outliers)
@@ -54,7 +80,7 @@ class Session:
                 "name": state.names.get(cluster, ""),
                 "size": int(sizes[cluster]),
                 "confidence": round(float(totals[cluster] / max(sizes[cluster], 1)), 4),
-                "typical": self._cover(inner[labels == cluster]),
+                "examples": self._examples(inner[labels == cluster]),
             }
             for cluster in state.clusters
         ]
@@ -72,9 +98,10 @@ class Session:
             "redo": history.undone[-1].describe(state) if history.undone else None,
         }
 
-    def _cover(self, members: NDArray[np.intp]) -> int:
-        """The image that stands for a cluster; -1 for none."""
-        return int(most_typical(members, self.confidence, self.map)[0]) if len(members) else -1
+    def _examples(self, members: NDArray[np.intp]) -> list[int]:
+        """The images that stand for a cluster, the most typical first."""
+        central = most_typical(members, self.confidence, self.points)
+        return [int(row) for row in central[:N_EXAMPLES]]
 
     def rows(self, view: str) -> NDArray[np.intp]:
         """The images of a view: a cluster's number, `all`, `outliers`, or `review` (those
@@ -102,6 +129,94 @@ class Session:
         rows = self.sorted[1]
         items = [self._item(int(row)) for row in rows[offset : offset + limit]]
         return {"total": len(rows), "offset": offset, "pack": self.gallery.pack, "items": items}
+
+    def items(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """These images, in this order."""
+        return {"pack": self.gallery.pack, "items": [self._item(int(row)) for row in rows]}
+
+    def likely(self, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
+        """All clusters, the likeliest for these images first; without vectors and a map, as they
+        are.
+        """
+        state = self.journal.state
+        points = self.points
+        if points is None:
+            points = np.full((len(state.labels), 1), np.nan, dtype=np.float32)
+        found = likely_clusters(points, state, rows)
+        return [{"id": cluster, "share": share} for cluster, share in found]
+
+    async def similar(self, row: int) -> list[int]:
+        """The images nearest to one in the whole set, that one first."""
+        points = await self._described()
+        return [int(one) for one in most_similar(points, row, N_SIMILAR)]
+
+    async def atlas(self) -> NDArray[np.float32]:
+        """A place on the map for every image; the map is drawn if the run has none yet."""
+        points = await self._described()
+        async with self.turn:
+            if self.places is None:
+                try:
+                    self.places = await run_in_threadpool(self._draw_map, points)
+                finally:
+                    self.progress = ""
+        return self.places
+
+    def _draw_map(self, points: Points) -> NDArray[np.float32]:
+        if self.map is None:
+            seed = self.run.seed
+            rows = sample_rows(len(points), DEFAULT_POINTS, seed)
+            assert self.vectors is not None
+            drawn = project(
+                self.vectors[rows],
+                seed=seed,
+                on_step=lambda done, total: self._tell("drawing the map", done, total),
+            )
+            self.map = Projection(rows, drawn)
+            save_projection(self.folder, self.map, self.assignments)
+        return place_all(self.map, points, self.run.seed)
+
+    async def suggestions(self) -> dict[str, Any]:
+        """Merges and splits that the neighbours of the images speak for, with the reason."""
+        points = await self._described()
+        return await run_in_threadpool(self._suggestions, points)
+
+    def _suggestions(self, points: Points) -> dict[str, Any]:
+        state = self.journal.state
+        merges = [
+            {"cluster": one.cluster, "into": one.into, "why": why_merge(one, state)}
+            for one in suggest_merges(points, state)
+        ]
+        splits = []
+        for found in suggest_splits(points, state):
+            parts = [found.members[~found.is_second], found.members[found.is_second]]
+            splits.append(
+                {
+                    "cluster": found.cluster,
+                    "parts": [self._examples(part) for part in parts],
+                    "why": why_split(found),
+                }
+            )
+        return {"merges": merges, "splits": splits}
+
+    async def _described(self) -> Points:
+        """Where all images lie; computed by the model, once, if the run has no vectors yet."""
+        async with self.turn:
+            if self.vectors is None:
+                try:
+                    await run_in_threadpool(self._describe)
+                finally:
+                    self.progress = ""
+            assert self.points is not None
+            return self.points
+
+    def _describe(self) -> None:
+        self.progress = "loading the model"
+        from selfsort.explore.modelled import describe  # torch, only when it is needed
+
+        n_images = len(self.assignments.labels)
+        vectors = describe(self.folder, self.gallery, n_images, self._tell)
+        _, self.vectors = save_vectors(self.folder, vectors, self.assignments)
+        self.points = places(n_images, self.map, self.vectors)
 
     def _item(self, row: int) -> dict[str, Any]:
         state = self.journal.state
@@ -138,16 +253,23 @@ class Session:
     def _split(self, content: dict[str, Any]) -> Edit:
         cluster = content.get("cluster")
         parts = content.get("parts")
-        is_whole = set(content) == {"op", "cluster", "parts"}
-        if not is_whole or type(cluster) is not int or type(parts) is not int:
+        is_known = type(cluster) is int and (type(parts) is int or parts == "suggested")
+        if not is_known or set(content) != {"op", "cluster", "parts"}:
             raise EditError("split should have exactly these fields: cluster: int, parts: int.")
+        assert isinstance(cluster, int)
+        state = self.journal.state
+        state.require(cluster)
         self.progress = "loading the model"
         try:
-            from selfsort.explore.split import split_cluster  # torch, only when it is needed
+            from selfsort.explore.modelled import split_as_suggested, split_cluster  # torch
 
-            return split_cluster(
-                self.folder, self.journal.state, self.gallery, cluster, parts, self._tell
-            )
+            if isinstance(parts, int):
+                return split_cluster(self.folder, state, self.gallery, cluster, parts, self._tell)
+            found = None if self.points is None else halves_of(self.points, state, cluster)
+            if found is None:
+                raise EditError(f"there is no suggestion for {state.title(cluster)} (any more).")
+            halves = (found.members[~found.is_second], found.members[found.is_second])
+            return split_as_suggested(self.folder, state, self.gallery, cluster, halves, self._tell)
         finally:
             self.progress = ""
 

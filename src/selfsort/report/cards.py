@@ -9,8 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from selfsort.data.image_set import ImageSet
 from selfsort.data.pictures import data_uri, sharp_picture
-from selfsort.report.map import Projection
-from selfsort.report.typical import borderline, most_typical
+from selfsort.report.typical import Points, borderline, most_typical
 from selfsort.runs.table import Assignments
 from selfsort.text import printable
 
@@ -65,7 +64,7 @@ def cluster_card(
     n_clusters: int,
     assignments: Assignments,
     images: ImageSet | None,
-    projection: Projection | None,
+    points: Points | None,
 ) -> Cluster:
     """The facts and examples of one of `n_clusters` clusters."""
     members = np.flatnonzero((assignments.labels == number) & assignments.inner)
@@ -74,7 +73,7 @@ def cluster_card(
     n_borderline = round(share * N_BORDERLINE)
     side = SIDE if n_clusters <= MANY_CLUSTERS else SMALL_SIDE
     unclear = borderline(members, assignments.confidence, n_borderline)
-    central = most_typical(members, assignments.confidence, projection)
+    central = most_typical(members, assignments.confidence, points)
     typical = central[~np.isin(central, unclear)][:n_typical]
     truth = None
     if assignments.truth is not None and (

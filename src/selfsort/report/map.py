@@ -1,7 +1,5 @@
 """F to a map: t-SNE of a sample of the images. It is kept in the run's folder and computed once."""
 
-import io
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from selfsort.files import open_file, save_bytes
+from selfsort.runs.arrays import load_arrays, save_arrays
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.table import Assignments
 
@@ -97,25 +95,15 @@ def _unit_square(points: NDArray[Any]) -> NDArray[np.float32]:
 
 def save_projection(folder: Path, projection: Projection, assignments: Assignments) -> Path:
     """Write `map.npz` into a run's folder."""
-    buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer, rows=projection.rows, points=projection.points, run=_fingerprint(assignments)
+    return save_arrays(
+        RunFolder(folder).map, assignments, rows=projection.rows, points=projection.points
     )
-    path = RunFolder(folder).map
-    save_bytes(path, buffer.getvalue())
-    return path
 
 
 def load_projection(folder: Path, assignments: Assignments) -> Projection | None:
     """Read what `save_projection` wrote; None if there is none for these assignments."""
-    try:
-        file = open_file(RunFolder(folder).map, limit=MAX_FILE)
-        with file, np.load(file, allow_pickle=False) as content:
-            if sum(entry.file_size for entry in content.zip.infolist()) > MAX_FILE:
-                return None  # a few bytes can declare any number of points
-            found = Projection(content["rows"], content["points"])
-            is_ours = int(content["run"]) == _fingerprint(assignments)
-    except Exception:  # missing, or damaged in one of the many ways of zip files: compute it again
+    found = load_arrays(RunFolder(folder).map, assignments, "rows", "points", limit=MAX_FILE)
+    if found is None:
         return None
     rows, points = found
     fits = (
@@ -123,15 +111,12 @@ def load_projection(folder: Path, assignments: Assignments) -> Projection | None
         and points.dtype == np.float32
         and points.shape == (rows.size, 2)
         and rows.ndim == 1
+        and rows.size <= MAX_POINTS
     )
-    is_inside = (
-        fits
-        and ((points >= 0) & (points <= 1)).all()
-        and ((rows >= 0) & (rows < len(assignments.names))).all()
-    )
-    return found if is_ours and is_inside and len(rows) <= MAX_POINTS else None
-
-
-def _fingerprint(assignments: Assignments) -> int:
-    names = zlib.crc32("\0".join(assignments.names).encode("utf-8", "surrogateescape"))
-    return zlib.crc32(np.asarray(assignments.labels, dtype=np.int64).tobytes(), names)
+    if not fits:
+        return None
+    projection = Projection(rows.astype(np.int64), points.astype(np.float32))
+    is_inside = ((projection.points >= 0) & (projection.points <= 1)).all() and (
+        (projection.rows >= 0) & (projection.rows < len(assignments.names))
+    ).all()
+    return projection if is_inside else None

@@ -17,6 +17,7 @@ from selfsort.report.charts import spectrum_chart, training_charts
 from selfsort.report.map import Projection
 from selfsort.report.map_drawing import N_COLOURS, N_SHAPES, draw_map
 from selfsort.report.static import read_static
+from selfsort.report.typical import Points, places
 from selfsort.runs.record import Run
 from selfsort.runs.table import Assignments
 from selfsort.text import duration
@@ -29,6 +30,7 @@ def render_report(
     assignments: Assignments,
     images: ImageSet | None,
     projection: Projection | None,
+    vectors: Points | None = None,
     *,
     without_images: str = "",
     without_map: str = "",
@@ -42,14 +44,15 @@ def render_report(
     if assignments.outliers is not None:
         order = order[sizes[order] > 0]  # a person has merged or emptied the others
     numbers = np.sort(order[:MAX_CLUSTERS])
+    points = places(len(assignments.labels), projection, vectors)
     clusters = []
     for done, number in enumerate(numbers, start=1):
-        clusters.append(cluster_card(int(number), len(numbers), assignments, images, projection))
+        clusters.append(cluster_card(int(number), len(numbers), assignments, images, points))
         if on_step:
             on_step(done, len(numbers))
     history = [record for record in run.history if {"stage", "epoch", "terms"} <= record.keys()]
     style = read_static("base.css") + read_static("report.css")
-    script = read_static("dom.js") + read_static("report.js")
+    script = read_static("dom.js") + read_static("points.js") + read_static("report.js")
     page: str = _template().render(
         run=replace(run, n_clusters=len(order)),
         clusters=clusters,

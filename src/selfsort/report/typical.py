@@ -1,7 +1,8 @@
 """Which images stand for a cluster, and which lie on its border.
 
 Confidence cannot tell the most typical image: a good classifier is sure of most of them. So the
-middle of a cluster is its medoid on the map.
+middle of a cluster is the median of its images' vectors or, without them, of their places on the
+map.
 """
 
 import numpy as np
@@ -9,30 +10,42 @@ from numpy.typing import NDArray
 
 from selfsort.report.map import Projection
 
-MAX_COMPARED = 500
-"""Each image is compared with at most this many of its cluster."""
-
 BORDER = 0.95
 """A borderline image has less than this share of its cluster's median confidence."""
 
+Points = NDArray[np.float32]
+"""A place for each image of the run, NaN where there is none."""
+
+
+def places(n_images: int, projection: Projection | None, vectors: Points | None) -> Points | None:
+    """Where images lie: their vectors, else their places on the map."""
+    if vectors is not None:
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+    if projection is None:
+        return None
+    points = np.full((n_images, 2), np.nan, dtype=np.float32)
+    points[projection.rows] = projection.points
+    return points
+
 
 def most_typical(
-    members: NDArray[np.intp], confidence: NDArray[np.float32], projection: Projection | None
+    members: NDArray[np.intp], confidence: NDArray[np.float32], points: Points | None
 ) -> NDArray[np.intp]:
-    """The members of a cluster, the most central on the map first; those that are not on the map
-    follow, the most confident first.
+    """The members of a cluster, the most central first; those without a place follow, the most
+    confident first.
+
+    The most central is the member nearest to the median of all in each direction, which a few far
+    members do not move.
     """
     clearest = members[np.argsort(-confidence[members], kind="stable")]
-    if projection is None:
+    if points is None:
         return clearest
-    mapped, places, _ = np.intersect1d(projection.rows, members, return_indices=True)
-    points = projection.points[places].astype(np.float64)
-    compared = points[:: max(1, -(-len(points) // MAX_COMPARED))]
-    distances = np.zeros(len(points))
-    for x, y in compared:
-        distances += np.hypot(points[:, 0] - x, points[:, 1] - y)
-    central = mapped[np.argsort(distances, kind="stable")].astype(np.intp)
-    return np.concatenate([central, clearest[~np.isin(clearest, central)]])
+    is_placed = ~np.isnan(points[clearest, 0])
+    own = clearest[is_placed]
+    middle = np.median(points[own], axis=0) if len(own) else 0
+    distances = ((points[own] - middle) ** 2).sum(axis=1)
+    return np.concatenate([own[np.argsort(distances, kind="stable")], clearest[~is_placed]])
 
 
 def borderline(

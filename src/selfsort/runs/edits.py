@@ -161,28 +161,33 @@ class Split(Edit):
 
 @dataclass(frozen=True)
 class Move(Edit):
-    """Put images into a cluster; the next free number makes a new one."""
+    """Put images into a cluster; the next free number makes a new one, with a `name` if given."""
 
     images: list[int]
     to: int
+    name: str = ""
 
     def apply(self, state: State) -> State:
         rows, is_new = state.rows(self.images), self.to == state.free
         if not is_new:
             state.require(self.to)
+        if self.name and not is_new:
+            raise EditError("only a new cluster can be named while images are moved to it.")
         labels, outliers = state.labels.copy(), state.outliers.copy()
         labels[rows], outliers[rows] = self.to, False
         clusters = (*state.clusters, *[self.to][:is_new])
-        return replace(
+        moved = replace(
             _review(state, rows),
             labels=labels,
             outliers=outliers,
             clusters=clusters,
             free=state.free + is_new,
         )
+        return Rename(self.to, self.name).apply(moved) if self.name else moved
 
     def describe(self, state: State) -> str:
-        return f"moved {_count(self.images)} to {state.title(self.to)}"
+        named = f" “{self.name}”" if self.name else ""
+        return f"moved {_count(self.images)} to {state.title(self.to)}{named}"
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,8 @@ def to_json(edit: Edit) -> dict[str, Any]:
 
 
 def parse_edit(content: Mapping[str, Any]) -> Edit:
-    """An edit from a JSON object; every field is there, of its type, and no other.
+    """An edit from a JSON object; every field is there, of its type, and no other; those with a
+    default may be missing.
 
     >>> parse_edit({"op": "merge", "cluster": 2, "into": 0})
     Merge(cluster=2, into=0)
@@ -238,14 +244,15 @@ def parse_edit(content: Mapping[str, Any]) -> Edit:
     if kind is None:
         raise EditError(f"op={content.get('op')!r} should be one of {', '.join(KINDS)}.")
     hints = get_type_hints(kind)
-    if set(content) != {"op", *hints} or not all(
-        fits(content[name], hint) for name, hint in hints.items()
-    ):
-        fields = ", ".join(
+    given = {name: content[name] for name in hints if name in content}
+    required = {name for name in hints if not hasattr(kind, name)}  # those without a default
+    is_whole = set(content) == {"op", *given} and required <= set(given)
+    if not is_whole or not all(fits(value, hints[name]) for name, value in given.items()):
+        wanted = ", ".join(
             f"{name}: {getattr(hint, '__name__', hint)}" for name, hint in hints.items()
         )
-        raise EditError(f"{content['op']} should have exactly these fields: {fields}.")
-    return kind(**{name: content[name] for name in hints})
+        raise EditError(f"{content['op']} should have exactly these fields: {wanted}.")
+    return kind(**given)
 
 
 def encode_centres(centres: NDArray[np.float32]) -> str:

@@ -18,10 +18,23 @@ PICTURE = "clusters.png"
 REPORT = "report.html"
 MAP = "map.npz"
 METADATA = "metadata.csv"
+VECTORS = "vectors.npz"
 JOURNAL = "edits.jsonl"
 JOB = "job.json"
 CHECKPOINT = "checkpoint"
-NAMES = (MODEL, RECORD, TABLE, METADATA, PICTURE, REPORT, MAP, JOURNAL, JOB, CHECKPOINT)
+NAMES = (
+    MODEL,
+    RECORD,
+    TABLE,
+    METADATA,
+    PICTURE,
+    REPORT,
+    MAP,
+    VECTORS,
+    JOURNAL,
+    JOB,
+    CHECKPOINT,
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,10 @@ class RunFolder:
     @property
     def map(self) -> Path:
         return self.path / MAP
+
+    @property
+    def vectors(self) -> Path:
+        return self.path / VECTORS
 
     @property
     def journal(self) -> Path:

@@ -220,9 +220,7 @@ def _report(
 ) -> list[Path]:
     """The page that `write_report` would write from disk; its failure loses nothing."""
     try:
-        return write_report(
-            folder.path, images=images, transform=sorter.transform, callbacks=callbacks
-        )
+        return write_report(folder.path, images=images, sorter=sorter, callbacks=callbacks)
     except (SelfsortError, KeyboardInterrupt, MemoryError) as error:
         callbacks.tell(
             f"no report: {str(error) or 'stopped.'} Everything else is written; `write_report` "

@@ -4,7 +4,10 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.errors import DataError, ModelFileError, SelfsortError
@@ -17,12 +20,14 @@ from selfsort.report.map import (
     save_projection,
 )
 from selfsort.report.page import render_report
+from selfsort.runs.arrays import load_vectors, save_vectors
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.record import Run
 from selfsort.runs.results import Results, apply_edits, load_edits, load_run
 from selfsort.workflow.images import Callbacks, changed_since, read_run_images
 
-Transform = Callable[[ImageSet], Any]
+if TYPE_CHECKING:
+    from selfsort.sorting.estimator import SelfSort  # torch, which a report does not need
 
 
 def write_report(
@@ -33,7 +38,7 @@ def write_report(
     with_map: bool = True,
     edited: bool = True,
     images: ImageSet | None = None,
-    transform: Transform | None = None,
+    sorter: "SelfSort | None" = None,
     threads: int | None = None,
     callbacks: Callbacks | None = None,
 ) -> list[Path]:
@@ -41,8 +46,8 @@ def write_report(
     files written.
 
     With `edited` it shows the clusters after the edits made in `selfsort explore`. `images` are
-    those of the run and `transform` answers F of some of them; both are read from disk unless they
-    are given. Without images or model the page has no pictures or no map, and says why.
+    those of the run and `sorter` is its model; both are read from disk unless they are given.
+    Without images or model the page has no pictures or no map, and says why.
     """
     callbacks = callbacks or Callbacks()
     paths = RunFolder(Path(folder))
@@ -61,6 +66,7 @@ def write_report(
         run = replace(run, warnings=[*run.warnings, changed])
     written: list[Path] = []
     projection = None
+    vectors = load_vectors(paths.path, found.assignments)
     no_map = no_images or "it was left out."
     if with_map:
         rows = sample_rows(run.n_samples, points or DEFAULT_POINTS, run.seed)
@@ -69,11 +75,13 @@ def write_report(
         is_good = n_found is not None and (points is None or n_found == len(rows))
         if not is_good and images is not None:
             try:
-                latent = (transform or _load_transform(paths, threads, callbacks))(
-                    images.take(rows)
-                )
+                if vectors is None:
+                    sorter = sorter or _load_sorter(paths, threads)
+                    vectors = _describe(sorter, images, callbacks)
+                    file, vectors = save_vectors(paths.path, vectors, found.assignments)
+                    written.append(file)
                 places = project(
-                    latent,
+                    vectors[rows],
                     seed=run.seed,
                     on_step=lambda done, total: callbacks.on_stage("drawing the map", done, total),
                 )
@@ -93,6 +101,7 @@ def write_report(
         assignments,
         images,
         projection,
+        vectors,
         without_images=shorten(no_images),
         without_map=shorten(no_map),
         on_step=lambda done, total: callbacks.on_stage("writing the report", done, total),
@@ -133,14 +142,19 @@ def _public(run: Run, shorten: Callable[[str], str]) -> Run:
     )
 
 
-def _load_transform(folder: RunFolder, threads: int | None, callbacks: Callbacks) -> Transform:
+def _describe(sorter: "SelfSort", images: ImageSet, callbacks: Callbacks) -> NDArray[np.float32]:
+    """A vector for each image of a run, near each other where images are alike."""
+    from selfsort.sorting.vectors import describe_all  # torch
+
+    return describe_all(sorter.model_, images.take, len(images), callbacks.on_stage)
+
+
+def _load_sorter(folder: RunFolder, threads: int | None) -> "SelfSort":
     from selfsort.method.devices import prepare_process  # torch, only when a map is drawn
     from selfsort.sorting.estimator import SelfSort
 
     prepare_process(threads)
-    sorter = SelfSort.load(folder.path)
-    sorter.on_stage = callbacks.on_stage
-    return sorter.transform
+    return SelfSort.load(folder.path)
 
 
 def _check(folder: RunFolder, found: Results) -> None:

@@ -69,7 +69,7 @@ def write_results(
     sorter.save(folder.path)
     picture = render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_)
     save_bytes(folder.picture, picture)
-    for outdated in (folder.report, folder.map, folder.metadata):
+    for outdated in (folder.report, folder.map, folder.vectors, folder.metadata):
         outdated.unlink(missing_ok=True)
     if aside := set_aside(folder.path):
         callbacks.tell(f"edits of the earlier run are now in {aside}")

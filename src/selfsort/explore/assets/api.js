@@ -15,3 +15,15 @@ export async function request(path, body) {
 
 export const page = (view, order, offset, limit) =>
   request(`api/images?${new URLSearchParams({ view, order, offset, limit })}`);
+
+// The same for a list of image numbers, in their order.
+export async function listPage(images, offset, limit) {
+  const part = images.slice(offset, offset + limit);
+  const found = part.length ? await request("api/items", { images: part }) : { items: [], pack: 1 };
+  return { ...found, total: images.length, offset };
+}
+
+export const rows = (view) => request(`api/rows?${new URLSearchParams({ view })}`).then(({ images }) => images);
+
+// All clusters, the likeliest for { images } or { cluster } first; none if that cannot be said.
+export const likely = (about) => request("api/likely", about).then(({ clusters }) => clusters, () => []);

@@ -1,9 +1,12 @@
-// The page: clusters on the left, images of one view on the right. Every change goes to the server first.
-import { page, request } from "./api.js";
-import { ask, enlarge } from "./dialogs.js";
-import { Grid } from "./grid.js";
+// The page: clusters on the left, images of one view on the right, as a grid or as a map. Every change goes to the server first.
+import { likely, listPage, page, request, rows } from "./api.js";
+import { ask, Viewer } from "./dialogs.js";
+import { DRAGGED, Grid } from "./grid.js";
+import { Atlas } from "./map.js";
+import { choose } from "./picker.js";
 import { picture, prefetch, show } from "./pictures.js";
 import { Review } from "./review.js";
+import { suggest } from "./suggestions.js";
 
 const PAGE = 100;
 const number = (value) => value.toLocaleString("en");
@@ -11,21 +14,36 @@ const percent = (value) => `${Math.round(100 * value)} %`;
 const lastPage = (count) => Math.max(0, Math.floor((count - 1) / PAGE) * PAGE);
 const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
 
-let state, view, total = 0, offset = 0, isReviewing = false, drawing = 0, sending = Promise.resolve();
+let state, view, total = 0, offset = 0, isReviewing = false, isMap = false, drawing = 0, sending = Promise.resolve();
 let ahead = {}; // the page that will probably be opened next
+const lists = {}; // views that are lists of images, in an order of their own: { title, images }
 
 const cluster = (id) => state.clusters.find((entry) => entry.id === id);
 const title = (id) => cluster(id)?.name || `Cluster ${id}`;
-const viewTitle = () => ({ all: "All images", outliers: "Outliers" })[view] ?? title(Number(view));
-const isCluster = () => view !== "all" && view !== "outliers";
-const describe = (item) => `${item.name}, ${item.outlier ? "outlier" : title(item.cluster)}, confidence ${percent(item.confidence)}`;
+const viewTitle = () => ({ all: "All images", outliers: "Outliers" })[view] ?? lists[view]?.title ?? title(Number(view));
+const isCluster = () => /^\d+$/.test(view);
+const facts = (item) => `${item.outlier ? "outlier" : title(item.cluster)}, confidence ${percent(item.confidence)}`;
+const describe = (item) => `${item.name}, ${facts(item)}`;
 
 const grid = new Grid(byId("grid"), {
   describe,
   caption: (item) => [isCluster() ? item.name.split("/").pop() : title(item.cluster), percent(item.confidence)],
   onSelect: drawSelection,
-  onOpen: (item) => item && enlarge(item, describe(item).slice(item.name.length + 2)),
+  onSelectAll: selectAll,
+  onOpen: (item) => item && viewer.open(item),
   onTurn: (step) => turn(offset + step * PAGE, true),
+});
+const atlas = new Atlas({
+  selected: grid.selected,
+  onSelect: () => grid.mark(),
+  onOpen: async (index) => viewer.open(await itemOf(index)),
+  describe: async (index) => describe(await itemOf(index)),
+});
+const viewer = new Viewer({
+  facts,
+  examples: (item) => ({ label: `Typical of ${title(item.cluster)}`, rows: item.outlier ? [] : cluster(item.cluster)?.examples ?? [], pack: state.pack }),
+  step: (item, direction) => grid.items[grid.items.findIndex(({ i }) => i === item.i) + direction],
+  onSimilar: (item) => findSimilar(item),
 });
 const review = new Review({ change, title, percent, onEnd: endReview });
 
@@ -50,12 +68,12 @@ async function changeAndReload(edit, next = view) {
   grid.setBusy(true);
   const isDone = Boolean(await change(edit));
   if (isDone) grid.selected.clear();
-  await open(next, offset, isDone && "images" in edit);
+  await open(next, offset, isDone && "images" in edit && !isMap);
 }
 
 async function open(next, at = 0, keepFocus = false) {
-  const isKnown = next === "all" || next === "outliers" || cluster(Number(next));
-  if (String(next) !== view) grid.selected.clear();
+  const isKnown = next === "all" || next === "outliers" || next in lists || cluster(Number(next));
+  if (String(next) !== view && !(next in lists)) grid.selected.clear();
   view = isKnown ? String(next) : String(state.clusters[0].id);
   history.replaceState(null, "", `#${view}`);
   drawClusters();
@@ -67,6 +85,7 @@ async function turn(to, keepFocus = false) {
   grid.setBusy(true);
   let found;
   try {
+    if (isMap) await atlas.open(state.version);
     found = await fetchPage(Math.max(0, to));
     if (!found.items.length && found.total) found = await fetchPage(lastPage(found.total));
   } catch (error) {
@@ -81,37 +100,56 @@ async function turn(to, keepFocus = false) {
   for (const id of ["first", "previous"]) byId(id).disabled = offset === 0;
   for (const id of ["next", "last"]) byId(id).disabled = offset >= lastPage(total);
   byId("cluster-actions").hidden = !isCluster();
+  byId("order").parentElement.hidden = view in lists || isMap;
   drawSelection(grid.selected);
+  if (isMap) atlas.isolate(isCluster() ? Number(view) : null);
   await grid.draw(found, { focus });
-  if (mine === drawing && offset + step >= 0 && offset + step < total) fetchPage(offset + step).then(prefetch, () => {});
+  if (mine === drawing && offset + step >= 0 && offset + step < total) fetchPage(offset + step).then((next) => prefetch(next, grid.isFine), () => {});
 }
 
 function fetchPage(at) {
-  const order = byId("order").value, key = `${state.version} ${view} ${order} ${at}`;
-  if (ahead.key !== key) ahead = { key, found: page(view, order, at, PAGE) };
+  const order = byId("order").value, key = `${state.version} ${view} ${order} ${at} ${lists[view]?.title}`;
+  if (ahead.key !== key) ahead = { key, found: view in lists ? listPage(lists[view].images, at, PAGE) : page(view, order, at, PAGE) };
   ahead.found.catch(() => { ahead = {}; });
   return ahead.found;
 }
 
+async function itemOf(index) {
+  return grid.items.find(({ i }) => i === index) ?? (await request("api/items", { images: [index] })).items[0];
+}
+
 function drawSelection(selected) {
   byId("selected").textContent = selected.size ? `${number(selected.size)} selected` : "none selected";
-  for (const id of ["clear", "move", "outlier"]) byId(id).disabled = !selected.size;
+  for (const id of ["clear", "move", "outlier", "show-selected"]) byId(id).disabled = !selected.size;
+  byId("similar").disabled = selected.size !== 1;
+  byId("select-all").textContent = `Select all ${number(total)}`;
   byId("outlier").textContent = view === "outliers" ? "Not an outlier" : "Mark as outlier";
+  atlas.mark();
+}
+
+async function selectAll() {
+  try {
+    grid.select(lists[view]?.images ?? await rows(view));
+  } catch (error) {
+    say(error.message, true);
+  }
 }
 
 function drawClusters() {
-  const sought = byId("search").value.trim().toLowerCase(), rows = [], pictures = [], typical = [];
+  const sought = byId("search").value.trim().toLowerCase(), entries = [], pictures = [], typical = [];
   const focused = document.activeElement?.dataset?.view;
   for (const entry of state.clusters) {
     if (!title(entry.id).toLowerCase().includes(sought)) continue;
-    const facts = entry.size ? `${images(entry.size)} · ${percent(entry.confidence)}` : "empty";
+    const words = entry.size ? `${images(entry.size)} · ${percent(entry.confidence)}` : "empty";
     const thumb = picture();
-    if (entry.typical >= 0) pictures.push(thumb) && typical.push({ i: entry.typical });
-    rows.push(row(String(entry.id), title(entry.id), facts, thumb));
+    if (entry.examples.length) pictures.push(thumb) && typical.push({ i: entry.examples[0] });
+    entries.push(row(String(entry.id), title(entry.id), words, thumb));
   }
   const rule = create("li", { className: "rule", role: "presentation" });
-  rows.push(rule, row("all", "All images", images(state.images), sign("▦")), row("outliers", "Outliers", images(state.outliers), sign("∅")));
-  byId("clusters").replaceChildren(...rows);
+  entries.push(rule, row("all", "All images", images(state.images), sign("▦")), row("outliers", "Outliers", images(state.outliers), sign("∅")));
+  for (const [name, list] of Object.entries(lists)) entries.push(row(name, list.title, images(list.images.length), sign("≈")));
+  entries.push(row("new", "New cluster", "drop or move images here", sign("+")));
+  byId("clusters").replaceChildren(...entries);
   if (typical.length) show(pictures, typical, state.pack);
   if (focused) byId("clusters").querySelector(`[data-view="${focused}"]`)?.focus();
   for (const [id, what] of [["undo", state.undo], ["redo", state.redo]]) {
@@ -120,19 +158,18 @@ function drawClusters() {
   }
 }
 
-function row(name, label, facts, thumb) {
-  const item = create("li"), button = create("button");
+function row(name, label, words, thumb) {
+  const item = create("li"), button = create("button", { title: label });
   button.dataset.view = name;
   button.ariaCurrent = name === view ? "true" : "false";
-  button.append(thumb, span("label", label), span("facts", facts));
-  button.onclick = () => (isReviewing && endReview(), open(name));
+  button.append(thumb, span("label", label), span("facts", words));
+  button.onclick = () => (isReviewing && endReview(), name === "new" ? moveToNew() : open(name));
   item.append(button);
   return item;
 }
 
 const span = (className, textContent) => create("span", { className, textContent });
 const sign = (text) => Object.assign(span("picture", text), { ariaHidden: "true" });
-const targets = (without) => state.clusters.filter(({ id }) => id !== without).map(({ id, size }) => [id, `${title(id)} (${images(size)})`]);
 
 async function rename() {
   const id = Number(view), answer = await ask({
@@ -142,13 +179,15 @@ async function rename() {
   if (answer) await changeAndReload({ op: "rename", cluster: id, name: answer.name.trim() });
 }
 
+// What a dialog offers: the clusters, the likeliest for { images } or { cluster } first.
+const targets = (about, without) => ({ clusters: state.clusters.filter(({ id }) => id !== without), ranked: likely(about), title, pack: state.pack });
+
 async function merge() {
-  const id = Number(view), answer = await ask({
-    title: `Merge ${title(id)}`, ok: "Merge", text: `Its ${images(cluster(id).size)} move to another cluster, which keeps its name.`,
-    fields: [{ name: "into", label: "Merge into", type: "select", options: targets(id) }],
-    check: ({ into }) => (into ? "" : "There is no other cluster."),
+  const id = Number(view), answer = await choose({
+    heading: `Merge ${title(id)} into`, text: `Its ${images(cluster(id).size)} move to another cluster, which keeps its name.`,
+    isNewAllowed: false, ...targets({ cluster: id }, id),
   });
-  if (answer) await changeAndReload({ op: "merge", cluster: id, into: Number(answer.into) }, answer.into);
+  if (answer) await changeAndReload({ op: "merge", cluster: id, into: answer.to }, String(answer.to));
 }
 
 async function split() {
@@ -162,15 +201,66 @@ async function split() {
 
 async function move() {
   if (!grid.selected.size) return;
-  const answer = await ask({
-    title: `Move ${images(grid.selected.size)}`, ok: "Move",
-    fields: [{ name: "to", label: "Move to", type: "select", options: [...targets(Number(view)), ["new", "a new cluster"]] }],
+  const chosen = [...grid.selected], answer = await choose({
+    heading: `Move ${images(chosen.length)} to`, ...targets({ images: chosen }, isCluster() ? Number(view) : null),
   });
-  if (answer) await changeAndReload({ op: "move", images: [...grid.selected], to: answer.to === "new" ? "new" : Number(answer.to) });
+  if (answer) await moveTo(answer.to ?? "new", answer.name ?? "");
 }
 
-async function markOutlier() {
-  if (grid.selected.size) await changeAndReload({ op: "mark", images: [...grid.selected], outlier: view !== "outliers" });
+function moveTo(to, name = "") {
+  const edit = { op: "move", images: [...grid.selected], to };
+  return changeAndReload(name ? { ...edit, name } : edit);
+}
+
+async function moveToNew() {
+  if (!grid.selected.size) return say("Select images first, or drop some here.");
+  const answer = await ask({
+    title: `Move ${images(grid.selected.size)} to a new cluster`, ok: "Move", text: "Leave the name empty to number it.",
+    fields: [{ name: "name", label: "Name", type: "text", maxLength: 100 }],
+  });
+  if (answer) await moveTo("new", answer.name.trim());
+}
+
+async function markOutlier(outlier = view !== "outliers") {
+  if (grid.selected.size) await changeAndReload({ op: "mark", images: [...grid.selected], outlier });
+}
+
+// Images dropped on an entry of the list move there.
+function drop(event) {
+  const target = event.target.closest?.("[data-view]"), name = target?.dataset.view;
+  const isPlace = event.dataTransfer?.types.includes(DRAGGED) && name !== undefined && name !== "all" && !(name in lists);
+  for (const other of byId("clusters").querySelectorAll(".drop")) other.classList.toggle("drop", other === target && event.type === "dragover");
+  if (!isPlace) return;
+  event.preventDefault();
+  if (event.type === "dragover") target.classList.add("drop");
+  else if (event.type === "drop") {
+    if (name === "outliers") markOutlier(true);
+    else if (name === "new") moveToNew();
+    else moveTo(Number(name));
+  }
+}
+
+async function findSimilar(item) {
+  if (!item) return;
+  await working("Looking for similar images", async () => {
+    const { images: found } = await request(`api/similar/${item.i}`);
+    lists.similar = { title: `Similar to ${item.name.split("/").pop()}`, images: found };
+    await showGrid("similar");
+    say("The most similar images of the whole set, the nearest first.");
+  });
+}
+
+function showSelected() {
+  lists.selected = { title: "Selected images", images: [...grid.selected] };
+  return showGrid("selected");
+}
+
+async function showSuggestions() {
+  await working("Comparing the clusters", async () => {
+    const edit = await suggest(state, title);
+    say("Ready.");
+    if (edit) await changeAndReload(edit, String(edit.into ?? edit.cluster));
+  });
 }
 
 async function write() {
@@ -183,13 +273,7 @@ async function write() {
     ] }],
   });
   if (!answer) return;
-  await working("Exporting", async () => {
-    try {
-      say(`Wrote ${(await request("api/export", { kind: answer.kind })).written}`);
-    } catch (error) {
-      say(error.message, true);
-    }
-  });
+  await working("Exporting", async () => say(`Wrote ${(await request("api/export", { kind: answer.kind })).written}`));
 }
 
 // Shows the server's progress while something takes time.
@@ -200,9 +284,28 @@ async function working(what, task) {
     if (progress && !isOver) say(`${what}: ${progress}, working…`);
   }, 500);
   say(`${what}: working…`);
-  await task();
+  try {
+    await task();
+  } catch (error) {
+    say(error.message, true);
+  }
   isOver = true;
   clearInterval(timer);
+}
+
+async function toggleMap(isOn = !isMap) {
+  isMap = isOn;
+  byId("map-frame").hidden = !isMap;
+  for (const id of ["grid", "grid-help", "pager", "thumb-size", "select-page"]) byId(id).hidden = isMap;
+  byId("show-map").setAttribute("aria-pressed", isMap);
+  if (!isMap) return open(view, offset);
+  await working("Drawing the map", () => open("all"));
+  say("Every image of the run is a dot. Draw a line around some to select them.");
+}
+
+async function showGrid(next) {
+  if (isMap) await toggleMap(false);
+  await open(next);
 }
 
 function toggleReview(isOn) {
@@ -228,28 +331,36 @@ async function step(op) {
   await review.then(async () => { if (await change({ op })) await review.begin(state); });
 }
 
-document.addEventListener("keydown", (event) => {
+const focusedItem = () => grid.items.find(({ i }) => grid.selected.has(i) && grid.selected.size === 1) ?? (isMap ? itemOf([...grid.selected][0]) : grid.items[grid.at]);
+
+document.addEventListener("keydown", async (event) => {
   if (document.querySelector("dialog[open]") || event.target.closest("input, select")) return;
   const key = event.key.toLowerCase(), isCommand = event.ctrlKey || event.metaKey;
   if (isCommand && key === "z") step(event.shiftKey ? "redo" : "undo");
   else if (isCommand && key === "y") step("redo");
   else if (isReviewing) return review.key(event);
+  else if (isCommand && key === "a") { if (event.target.closest("#grid")) return; selectAll(); }
   else if (isCommand || event.altKey) return;
   else if (key === "m") move();
   else if (key === "o") markOutlier();
   else if (key === "r") startReview();
+  else if (key === "g") toggleMap();
+  else if (key === "n" && grid.items.length) { event.preventDefault(); return findSimilar(await focusedItem()); }
   else return;
   event.preventDefault();
 });
 
 const clicks = {
   undo: () => step("undo"), redo: () => step("redo"), export: write, "start-review": startReview, rename, merge, split, move,
-  outlier: markOutlier, clear: () => grid.clear(), "select-page": () => grid.selectAll(),
+  "show-map": () => toggleMap(), suggest: showSuggestions, "show-selected": showSelected, similar: async () => findSimilar(await itemOf([...grid.selected][0])),
+  outlier: () => markOutlier(), clear: () => grid.clear(), "select-page": () => grid.select(grid.items.map(({ i }) => i)), "select-all": selectAll,
   first: () => turn(0), previous: () => turn(offset - PAGE), next: () => turn(offset + PAGE), last: () => turn(lastPage(total)),
 };
 for (const [id, action] of Object.entries(clicks)) byId(id).addEventListener("click", action);
+for (const kind of ["dragover", "dragleave", "drop"]) byId("clusters").addEventListener(kind, drop);
 byId("order").addEventListener("change", () => turn(0));
 byId("search").addEventListener("input", drawClusters);
+byId("size").addEventListener("input", () => grid.resize(Number(byId("size").value)));
 
 try {
   state = JSON.parse(byId("state").textContent);

@@ -1,4 +1,5 @@
 // One dialog for every question, and one that shows an image large.
+import { strip } from "./pictures.js";
 
 // Asks for the values of some fields. Returns them by name, or null. `check` returns what is wrong with them, if anything.
 export function ask({ title, text = "", ok, fields, check = () => "" }) {
@@ -19,7 +20,7 @@ export function ask({ title, text = "", ok, fields, check = () => "" }) {
     byId("dialog-cancel").onclick = () => dialog.close();
     dialog.onclose = () => resolve(answer);
     dialog.showModal();
-    place.querySelector("input, select")?.focus();
+    place.querySelector("input")?.focus();
     place.querySelector("input")?.select?.();
   });
 }
@@ -34,21 +35,49 @@ function field({ name, label, type, options = [], ...rest }) {
       return box;
     });
   }
-  const input = create(type === "select" ? "select" : "input");
-  if (type !== "select") input.type = type;
-  input.append(...options.map(([value, title]) => new Option(title, value)));
-  Object.assign(input, { name, autocomplete: "off", ...rest });
+  const input = create("input", { name, type, autocomplete: "off", ...rest });
   const box = create("label");
   box.append(label, input);
   return [box];
 }
 
-export function enlarge(item, facts) {
-  const image = byId("viewer-image");
-  image.onload = () => image.classList.toggle("pixels", image.naturalWidth <= 64);
-  image.src = `api/image/${item.i}`;
-  image.alt = item.name;
-  byId("viewer-name").textContent = item.name;
-  byId("viewer-facts").textContent = facts;
-  byId("viewer").showModal();
+// Shows an image whole and large, with examples of its cluster. `step` answers the one before (-1) or after (1) it.
+export class Viewer {
+  constructor({ facts, examples, step, onSimilar }) {
+    Object.assign(this, { facts, examples, step, onSimilar });
+    this.dialog = byId("viewer");
+    this.image = byId("viewer-image");
+    this.image.onload = () => this.image.classList.toggle("pixels", this.image.naturalWidth <= 64);
+    byId("viewer-previous").onclick = () => this.go(-1);
+    byId("viewer-next").onclick = () => this.go(1);
+    byId("viewer-similar").onclick = () => { this.dialog.close(); this.onSimilar(this.item); };
+    this.dialog.addEventListener("keydown", (event) => {
+      const action = { ArrowLeft: () => this.go(-1), ArrowRight: () => this.go(1), n: () => byId("viewer-similar").click() }[event.key];
+      if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      action();
+    });
+  }
+
+  open(item) {
+    this.draw(item);
+    this.dialog.showModal();
+  }
+
+  go(direction) {
+    const item = this.step(this.item, direction);
+    if (item) this.draw(item);
+  }
+
+  draw(item) {
+    this.item = item;
+    this.image.src = `api/image/${item.i}`;
+    this.image.alt = item.name;
+    byId("viewer-name").textContent = item.name;
+    byId("viewer-facts").textContent = this.facts(item);
+    const { label, rows, pack } = this.examples(item);
+    byId("viewer-examples").replaceChildren(...(rows.length ? [strip(label, rows, pack)] : []));
+    byId("viewer-previous").disabled = !this.step(item, -1);
+    byId("viewer-next").disabled = !this.step(item, 1);
+  }
 }

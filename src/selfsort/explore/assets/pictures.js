@@ -3,24 +3,25 @@ const COLUMNS = 10;
 let wish = 0;
 
 // Shows image `items[n].i` in `elements[n]`, `pack` on a sheet. Ends when all are shown or the page was turned.
-export async function show(elements, items, pack) {
+export async function show(elements, items, pack, isFine = false) {
   wish += 1;
   for (let start = 0; start < items.length; start += pack) {
-    const part = items.slice(start, start + pack), sheet = await load(part);
-    if (!elements[0].isConnected) return;
+    const part = items.slice(start, start + pack), sheet = await load(part, isFine);
+    if (!elements.some((element) => element.isConnected)) return;
     if (sheet) for (const place of part.keys()) draw(elements[start + place], sheet, place, part.length);
   }
 }
 
 // Fetches what will probably be shown next, until something else is asked for.
-export async function prefetch({ items, pack }) {
+export async function prefetch({ items, pack }, isFine = false) {
   const mine = ++wish;
-  for (let start = 0; start < items.length && mine === wish; start += pack) await load(items.slice(start, start + pack));
+  for (let start = 0; start < items.length && mine === wish; start += pack) await load(items.slice(start, start + pack), isFine);
 }
 
-function load(part) {
+// Twice as many pixels each way if `isFine`, for large thumbnails.
+function load(part, isFine) {
   const sheet = new Image();
-  sheet.src = `api/sheet?images=${part.map(({ i }) => i)}`;
+  sheet.src = `api/sheet?images=${part.map(({ i }) => i)}${isFine ? "&fine=1" : ""}`;
   return sheet.decode().then(() => sheet, () => null);
 }
 
@@ -39,4 +40,14 @@ export function picture(name = "") {
   if (name) Object.assign(element, { role: "img", ariaLabel: name });
   else element.ariaHidden = "true";
   return element;
+}
+
+// A line of example pictures with a title above them.
+export function strip(label, rows, pack) {
+  const box = create("div", { className: "strip" }), line = create("div", { className: "examples" });
+  const thumbs = rows.map(() => picture());
+  line.append(...thumbs);
+  box.append(create("p", { className: "facts", textContent: label }), line);
+  queueMicrotask(() => show(thumbs, rows.map((i) => ({ i })), pack));
+  return box;
 }

@@ -1,19 +1,34 @@
 // The least confident images, one by one: a key decides, and the next one follows.
-import { page } from "./api.js";
-import { picture, show } from "./pictures.js";
+import { likely, page } from "./api.js";
+import { Picker } from "./picker.js";
+import { strip } from "./pictures.js";
 
 const LETTERS = [..."abcdefghijklmnpqstuvwxyz"]; // o marks an outlier, r is for review
 const BATCH = 50;
+const COMPARED = 3; // clusters of which larger examples are shown
 
 export class Review {
   constructor({ change, title, percent, onEnd }) {
     Object.assign(this, { change, title, percent, onEnd });
     this.chain = Promise.resolve(); // decisions are carried out in the order of the keys
+    this.search = byId("review-search");
+    this.picker = new Picker(this.search, byId("review-clusters"), ({ to, name }) => {
+      this.search.value = "";
+      byId("review").focus();
+      this.then(() => this.decide(name === undefined ? { op: "move", to } : { op: "move", to: "new", name }));
+    });
     byId("review-accept").onclick = () => this.then(() => this.accept());
     byId("review-outlier").onclick = () => this.then(() => this.decide({ op: "mark", outlier: true }));
     byId("review-back").onclick = () => this.then(() => this.go(-1));
     byId("review-skip").onclick = () => this.then(() => this.skip());
     byId("end-review").onclick = () => this.onEnd();
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.search.value = "";
+      this.picker.draw();
+      byId("review").focus();
+    });
   }
 
   then(step) { return (this.chain = this.chain.then(step)); }
@@ -52,6 +67,7 @@ export class Review {
     else if (key === "arrowright") this.then(() => this.skip());
     else if (key === "o") this.then(() => this.decide({ op: "mark", outlier: true }));
     else if (key === "escape") this.onEnd();
+    else if (key === "/") this.search.focus();
     else if (this.keys.has(key)) this.then(() => this.decide({ op: "move", to: this.keys.get(key) }));
     else return;
     event.preventDefault();
@@ -61,11 +77,11 @@ export class Review {
 
   async decide(edit) {
     if (!this.item) return;
-    const item = this.item, state = await this.change({ ...edit, images: [item.i] });
+    const item = this.item, known = this.state.free, state = await this.change({ ...edit, images: [item.i] });
     if (!state) return;
     this.setState(state);
     this.skipped.delete(item.i);
-    Object.assign(item, { outlier: edit.outlier ?? false, cluster: edit.to ?? item.cluster });
+    Object.assign(item, { outlier: edit.outlier ?? false, cluster: edit.to === "new" ? known : edit.to ?? item.cluster });
     await this.go(1);
   }
 
@@ -82,8 +98,9 @@ export class Review {
   }
 
   draw() {
-    const { item, state } = this, image = byId("review-image");
+    const { item, state } = this, image = byId("review-image"), done = state.images - state.outliers - state.unreviewed;
     byId("review-left").textContent = `${state.unreviewed.toLocaleString("en")} images to review, least confident first`;
+    Object.assign(byId("review-progress"), { max: Math.max(done + state.unreviewed, 1), value: done });
     for (const id of ["review-accept", "review-outlier", "review-skip"]) byId(id).disabled = !item;
     byId("review-back").disabled = this.at === 0;
     image.hidden = !item;
@@ -93,21 +110,22 @@ export class Review {
     image.alt = item?.name ?? "";
     byId("review-name").textContent = item?.name ?? "All images have been reviewed.";
     byId("review-facts").textContent = item ? `${item.outlier ? "outlier" : this.title(item.cluster)}, confidence ${this.percent(item.confidence)}` : "";
-    const keyOf = new Map([...this.keys].map(([key, id]) => [id, key]));
-    byId("review-clusters").replaceChildren(...state.clusters.map((cluster) => {
-      const button = create("button"), label = create("span");
-      label.className = "label";
-      label.textContent = this.title(cluster.id);
-      button.append(picture(), label);
-      const key = keyOf.get(cluster.id);
-      if (key) button.append(create("kbd", { textContent: key }));
-      button.ariaCurrent = item && !item.outlier && item.cluster === cluster.id ? "true" : "false";
-      button.disabled = !item;
-      button.onclick = () => this.then(() => this.decide({ op: "move", to: cluster.id }));
-      return button;
+    this.drawClusters([]);
+    if (item) likely({ images: [item.i] }).then((found) => this.item === item && this.drawClusters(found));
+  }
+
+  drawClusters(found) {
+    const { item, state } = this, keys = new Map([...this.keys].map(([key, id]) => [id, key]));
+    const current = item && !item.outlier ? item.cluster : null;
+    const shares = new Map(found.map(({ id, share }) => [id, share]));
+    this.picker.show({ ...state, title: this.title, shares, keys, current, pictures: 1, isEnabled: Boolean(item) });
+    if (item && !found.length) return; // those of the image before stay until it is known
+    const others = found.filter(({ id, share }) => id !== current && share > 0).map(({ id }) => id);
+    const compared = [...(current === null ? [] : [current]), ...others].slice(0, COMPARED);
+    byId("review-compare").replaceChildren(...compared.map((id) => {
+      const own = state.clusters.find((cluster) => cluster.id === id), key = keys.get(id);
+      const label = `${id === current ? "It is in" : "or perhaps"} ${this.title(id)}${key ? ` (${key})` : ""}`;
+      return strip(label, own?.examples ?? [], state.pack);
     }));
-    const pictures = [...byId("review-clusters").querySelectorAll(".picture")];
-    const used = state.clusters.map(({ typical }, place) => ({ i: typical, place })).filter(({ i }) => i >= 0);
-    show(used.map(({ place }) => pictures[place]), used, state.pack);
   }
 }
