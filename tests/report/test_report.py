@@ -281,11 +281,8 @@ def palettes() -> list[tuple[list[str], dict[str, str]]]:
     assets = Path(__file__).parents[2] / "src" / "selfsort" / "report" / "assets"
     found = []
     for scheme in (0, 1):
-        values: dict[str, str] = {}
-        for name in ("base.css", "report.css"):
-            css = (assets / name).read_text().split("@media print")[0]
-            block = css.split("prefers-color-scheme: dark")[scheme]
-            values |= re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)
+        block = (assets / "base.css").read_text().split("prefers-color-scheme: dark")[scheme]
+        values = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
         found.append(([values[f"c{number}"] for number in range(10)], values))
     return found
 
