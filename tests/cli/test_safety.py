@@ -20,8 +20,8 @@ from selfsort.cli.remedies import FLAGS
 from selfsort.container import load_container, save_container
 from selfsort.errors import DataError, SelfsortError
 from selfsort.report.cards import confusion
+from selfsort.runs.copies import copy_files
 from selfsort.runs.edits import Mark, Merge, Rename
-from selfsort.runs.export import copy_files
 from selfsort.runs.folder import CHECKPOINT, NAMES, RunFolder
 from selfsort.runs.job import FitJob, save_job
 from selfsort.runs.journal import Journal

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from selfsort.cli.explore import _open_gallery
+from selfsort.cli.explore import open_gallery
 from selfsort.explore.app import build_app
 from selfsort.explore.guard import MAX_BODY
 from selfsort.explore.session import Session
@@ -38,7 +38,7 @@ class Client:
         run, assignments = load_run(folder)
         self.folder, self.log, self.names = folder, list[str](), list(assignments.names)
         self.journal = Journal(folder, State.of(assignments.labels, run.n_clusters))
-        session = Session(folder, run, assignments, _open_gallery(run, assignments), self.journal)
+        session = Session(folder, run, assignments, open_gallery(run, assignments), self.journal)
         app = build_app(session, token=TOKEN, port=PORT, log=self.log.append)
         self.http = TestClient(app, base_url=ORIGIN, follow_redirects=False)
 
@@ -209,7 +209,7 @@ def test_a_split_is_kept_with_its_centres_and_needs_no_k_means_again(client: Cli
 
     from selfsort.sorting.estimator import SelfSort
 
-    sorter, gallery = SelfSort.load(client.folder), _open_gallery(*load_run(client.folder))
+    sorter, gallery = SelfSort.load(client.folder), open_gallery(*load_run(client.folder))
     images = gallery.images(np.arange(130))
     again = replayed.relabel(assignments.labels, lambda rows: sorter.transform(images.take(rows)))
     assert np.array_equal(
@@ -464,9 +464,9 @@ def test_hostile_text_stays_text_in_the_log_and_the_page(client: Client) -> None
 
 def test_browsing_needs_no_torch(photos_run: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from selfsort.cli.explore import _open_gallery; "
+        "import sys; from pathlib import Path; from selfsort.cli.explore import open_gallery; "
         "from selfsort.runs.results import load_run; import selfsort.explore.app, "
         "selfsort.cli.main; "
-        "_open_gallery(*load_run(Path(sys.argv[1]))).sheet([0]); assert 'torch' not in sys.modules"
+        "open_gallery(*load_run(Path(sys.argv[1]))).sheet([0]); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(photos_run)], check=True)

@@ -394,7 +394,7 @@ def test_export_each_form(explored: Explored) -> None:
     for kind, place in (
         ("assignments.csv", "assignments.csv"),
         ("Labels for training", "labels"),
-        ("Folders", "folders"),
+        ("Folders of copies", "folders"),
     ):
         explored.button("Export…").click()
         page.get_by_role("radio", name=kind).check()

@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import time
+import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -205,11 +206,36 @@ def test_runs_whose_images_are_gone(
     assert "is this the folder that `selfsort fit` wrote?" in errors
 
 
+def test_images_that_have_moved_are_shown_from_where_they_are(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    content = json.loads((run_folder / "run.json").read_text())
+    source = content["reading"]["source"]
+    content["reading"]["source"] = str(tmp_path / "gone")
+    (run_folder / "run.json").write_text(json.dumps(content))
+    assert "--images" in run("explore", run_folder, "--no-browser")[2]
+    out = tmp_path / "exports"
+    options = ("--no-browser", "--images", source, "--export-to", str(out))
+    with Server(run_folder, *options) as server:
+        with urllib.request.urlopen(f"{server.address}api/image/3", timeout=30) as answer:
+            assert answer.headers["content-type"] == "image/png"
+        change = urllib.request.Request(
+            f"{server.address}api/export",
+            data=b'{"kind": "links"}',
+            headers={"Origin": server.origin, "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(change, timeout=60) as answer:
+            assert json.loads(answer.read()) == {"written": str(out / "links")}
+    assert any(out.rglob("*.png"))
+    command = ("explore", run_folder, "--no-browser", "--images", source, "--export-to", source)
+    assert "is inside" in run(*command)[2]
+
+
 # What others make of the edits
 
 
 def test_predict_uses_names_merges_and_splits(run_folder: Path, tmp_path: Path) -> None:
-    from selfsort.explore.split import split_cluster
+    from selfsort.explore.modelled import split_cluster
 
     source = json.loads((run_folder / "run.json").read_text())["reading"]["source"]
     assert run("predict", run_folder, source, "--out", tmp_path / "before.csv")[0] == 0

@@ -2,8 +2,12 @@
 
 import csv
 import io
+import json
 import os
+import shutil
 from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,8 +17,9 @@ from conftest import HOSTILE_NAMES
 from selfsort.data.gallery import ArrayGallery, EncodedPicture, FolderGallery
 from selfsort.data.image_set import as_image_set
 from selfsort.errors import SelfsortError
-from selfsort.runs.edits import Mark, Merge, Rename
-from selfsort.runs.export import export, folder_names
+from selfsort.runs.copies import folder_names
+from selfsort.runs.edits import Accept, Mark, Merge, Rename
+from selfsort.runs.export import EXPORTS, export
 from selfsort.runs.journal import EditHistory
 from selfsort.runs.results import load_run
 from selfsort.runs.state import State
@@ -224,3 +229,161 @@ def test_large_pictures_are_shrunk_before_they_are_sent(tmp_path: Path) -> None:
     assert decode(picture).size == (1024, 512)
     assert picture is not None
     assert picture.media_type == "image/jpeg"
+
+
+# For other programs
+
+
+def nothing(*told: object) -> None:
+    """Nobody listens."""
+
+
+def test_sidecars_hold_the_cluster_as_keyword(run_folder: Path, tmp_path: Path) -> None:
+    assignments, state, gallery = edited(run_folder)
+    state = Rename(2, "Tom & <Jerry>/a|b").apply(state)
+    target = export("xmp", run_folder, assignments, state, gallery, nothing, tmp_path / "out")
+    assert target == tmp_path / "out" / "xmp"
+    spaces = {
+        "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+        "dc": "http://purl.org/dc/elements/1.1/",
+        "lr": "http://ns.adobe.com/lightroom/1.0/",
+        "digiKam": "http://www.digikam.org/ns/1.0/",
+    }
+    for row, name in enumerate(assignments.names):
+        sidecar = target / f"{name}.xmp"
+        assert sidecar.exists() != state.outliers[row]
+        if state.outliers[row]:
+            continue
+        tree = ElementTree.fromstring(sidecar.read_bytes())
+        cluster = int(state.labels[row])
+        title = state.names.get(cluster) or f"cluster-{cluster}"
+        leaf = title.replace("/", "-").replace("|", "-")
+        found = {
+            kind: [item.text for item in tree.findall(f".//{kind}//rdf:li", spaces)]
+            for kind in ("dc:subject", "lr:hierarchicalSubject", "digiKam:TagsList")
+        }
+        assert found == {
+            "dc:subject": [title],
+            "lr:hierarchicalSubject": [f"selfsort|{leaf}"],
+            "digiKam:TagsList": [f"selfsort/{leaf}"],
+        }
+    assert not list(gallery.root.rglob("*.xmp"))  # nothing beside the photographs
+
+
+def test_coco_has_a_box_around_each_image(run_folder: Path) -> None:
+    assignments, state, gallery = edited(run_folder)
+    target = export("coco", run_folder, assignments, state, gallery, nothing)
+    content = json.loads((target / "annotations.json").read_text())
+    kept = np.flatnonzero(~state.outliers).tolist()
+    files = {image["id"]: image for image in content["images"]}
+    assert [files[row + 1]["file_name"] for row in kept] == [assignments.names[row] for row in kept]
+    names = {one["id"]: one["name"] for one in content["categories"]}
+    assert set(names.values()) == {"=a/b:c", "cluster-2", "cluster-3"}
+    for one in content["annotations"]:
+        row = one["image_id"] - 1
+        label = int(state.labels[row])
+        assert names[one["category_id"]] == (state.names.get(label) or f"cluster-{label}")
+        width, height = files[row + 1]["width"], files[row + 1]["height"]
+        assert (one["bbox"], one["area"]) == ([0, 0, width, height], width * height)
+        turned = assignments.names[row] == "turned.jpg"
+        assert (width, height) == ((30, 90) if turned else (24, 24))
+
+
+def test_label_studio_tells_decisions_from_guesses(run_folder: Path) -> None:
+    assignments, state, gallery = edited(run_folder)
+    state = Accept([7]).apply(state)
+    target = export("label-studio", run_folder, assignments, state, gallery, nothing)
+    tasks = {task["id"] - 1: task for task in json.loads((target / "tasks.json").read_text())}
+    assert set(tasks) == set(np.flatnonzero(~state.outliers).tolist())
+    interface = ElementTree.fromstring((target / "labels.xml").read_text())
+    choices = {choice.attrib["value"] for choice in interface.iter("Choice")}
+    for row, task in tasks.items():
+        kind = "annotations" if row == 7 else "predictions"
+        (answer,) = task[kind]
+        (choice,) = answer["result"][0]["value"]["choices"]
+        assert choice in choices
+        name = unquote(task["data"]["image"].partition("?d=")[2], errors="surrogateescape")
+        assert name == assignments.names[row]
+
+
+def test_links_lead_to_the_images_in_folders_of_classes(run_folder: Path) -> None:
+    assignments, state, gallery = edited(run_folder)
+    target = export("links", run_folder, assignments, state, gallery, nothing)
+    links = [file for file in target.rglob("*") if file.is_symlink()]
+    assert len(links) == len(assignments.names)
+    classes = {file.parent.name for file in links}
+    assert classes == {"=a_b_c", "cluster-2", "cluster-3", "outliers"}
+    originals = {os.path.abspath(gallery.root / name) for name in assignments.names}
+    assert {os.readlink(file) for file in links} == originals
+
+
+def test_arrays_go_to_other_programs_as_png_files(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 5, 7), dtype=np.uint8)
+    images = as_image_set(pixels)
+    assignments = Assignments(images.names, np.arange(6) % 2, np.ones(6, dtype=np.float32))
+    state = State.of(assignments.labels, 2)
+    gallery = ArrayGallery(images)
+    target = export("coco", tmp_path, assignments, state, gallery, nothing)
+    first = json.loads((target / "annotations.json").read_text())["images"][0]
+    assert (first["width"], first["height"]) == (7, 5)
+    assert np.array_equal(np.asarray(Image.open(target / first["file_name"]))[..., 0], pixels[0])
+    export("label-studio", tmp_path, assignments, state, gallery, nothing)
+    for kind in ("xmp", "links"):
+        with pytest.raises(SelfsortError, match="are no files"):
+            export(kind, tmp_path, assignments, state, gallery, nothing)
+
+
+@pytest.mark.parametrize("kind", sorted(EXPORTS))
+def test_the_command_writes_each_form_where_it_is_told(
+    run_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    from click.testing import CliRunner
+
+    from selfsort.cli.main import main
+
+    before = {file: file.read_bytes() for file in run_folder.iterdir() if file.is_file()}
+    command = ["export", str(run_folder), kind, "--to", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"wrote {tmp_path / 'out' / EXPORTS[kind].file}\n"
+    assert (tmp_path / "out" / EXPORTS[kind].file).exists()
+    assert before == {file: file.read_bytes() for file in run_folder.iterdir() if file.is_file()}
+
+
+def test_exports_stay_out_of_the_sorted_folder_and_find_images_that_have_moved(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    from click.testing import CliRunner
+
+    from selfsort.cli.main import main
+
+    record = json.loads((run_folder / "run.json").read_text())
+    source = Path(record["reading"]["source"])
+
+    def run(*command: object) -> tuple[int, str]:
+        result = CliRunner().invoke(main, list(map(str, command)))
+        return result.exit_code, result.output
+
+    code, said = run("export", run_folder, "links", "--to", source / "out")
+    assert code == 1
+    assert "is inside" in said
+    shutil.copytree(source, tmp_path / "moved")
+    record["reading"]["source"] = str(tmp_path / "gone")
+    (run_folder / "run.json").write_text(json.dumps(record))
+    code, said = run("export", run_folder, "links")
+    assert code == 1
+    assert "--images" in said
+    code, said = run("export", run_folder, "links", "--images", tmp_path / "moved")
+    assert code == 0, said
+    (some, *_) = [file for file in (run_folder / "export").rglob("*") if file.is_symlink()]
+    assert os.readlink(some).startswith(str(tmp_path / "moved"))
+    code, said = run("report", run_folder, "--images", tmp_path / "moved", "--no-map")
+    assert code == 0, said
+    assert (run_folder / "report.html").read_text().count("<img") > 10
+    (tmp_path / "moved" / "turned.jpg").unlink()
+    code, said = run("report", run_folder, "--images", tmp_path / "moved", "--no-map")
+    assert code == 1
+    assert "1 of the 130 images of the run are not in it ('turned.jpg')" in said
+    code, said = run("report", run_folder, "--images", tmp_path / "nowhere", "--no-map")
+    assert code == 1
+    assert "no such file or folder" in said

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from selfsort.cli.console import echo, say
+from selfsort.cli.options import images_option
 from selfsort.errors import SelfsortError
 
 if TYPE_CHECKING:
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     help="Port on 127.0.0.1.  [default: any that is free]",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def command(run: Path, port: int, no_browser: bool) -> None:
+@click.option(
+    "--export-to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for exports.  [default: DIR/export]",
+)
+@images_option
+def command(
+    run: Path, port: int, no_browser: bool, export_to: Path | None, images: Path | None
+) -> None:
     """Browse, name, merge, split and correct the clusters in DIR on a local web page; Ctrl-C ends
     it.
 
@@ -44,7 +53,7 @@ def command(run: Path, port: int, no_browser: bool) -> None:
     from selfsort.runs.journal import Journal
     from selfsort.runs.results import load_run
     from selfsort.runs.state import State
-    from selfsort.workflow.images import changed_since
+    from selfsort.workflow.images import changed_since, refuse_inside, with_images
 
     folder = RunFolder(run)
     record, assignments = load_run(run, edited=False)
@@ -57,7 +66,10 @@ def command(run: Path, port: int, no_browser: bool) -> None:
         port = listener.getsockname()[1]
         journal = Journal(run, State.of(assignments.labels, record.n_clusters))
         with closing(journal), folder.locked():  # so that no `fit` replaces the run meanwhile
-            gallery = _open_gallery(record, assignments)
+            record = with_images(record, images, assignments.names)
+            if export_to:
+                refuse_inside(export_to, record.reading.get("source", ""))
+            gallery = open_gallery(record, assignments)
             if changed := changed_since(record, assignments.names):
                 say(f"warning: {changed}")
             if n_edits := len(journal.history.edits):
@@ -66,7 +78,7 @@ def command(run: Path, port: int, no_browser: bool) -> None:
                 say(f"{journal.path}: its last entry was never finished and is left out")
             token = secrets.token_urlsafe(24)
             app = build_app(
-                Session(run, record, assignments, gallery, journal),
+                Session(run, record, assignments, gallery, journal, export_to),
                 token=token,
                 port=port,
                 log=say,
@@ -86,8 +98,8 @@ def command(run: Path, port: int, no_browser: bool) -> None:
             )
 
 
-def _open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
-    """The files of a folder are read when they are looked at; everything else is read now."""
+def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
+    """Image files are read when they are looked at; everything else is read now."""
     from selfsort.data.folder import FOLDER_SIZE
     from selfsort.data.gallery import ArrayGallery, FolderGallery
     from selfsort.workflow.images import Callbacks, read_run_images
@@ -97,7 +109,10 @@ def _open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
         return FolderGallery(
             source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE)
         )
-    return ArrayGallery(read_run_images(run, Callbacks(tell=say)))
+    images = read_run_images(run, Callbacks(tell=say))
+    if images.root is not None and list(images.names) == list(assignments.names):
+        return FolderGallery(images.root, assignments.names, max(images.pixels.shape[2:]))
+    return ArrayGallery(images)
 
 
 def _listen(port: int) -> socket.socket:

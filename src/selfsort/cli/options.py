@@ -22,6 +22,12 @@ threads_option = click.option(
     help="CPU threads.  [default: the cores this process may use]",
 )
 
+images_option = click.option(
+    "--images",
+    type=click.Path(path_type=Path),
+    help="Where the images are now, if they have moved since the fit.",
+)
+
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that reads images."""

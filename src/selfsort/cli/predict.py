@@ -39,7 +39,7 @@ def command(
     from dataclasses import asdict, replace
 
     from selfsort.metrics import score
-    from selfsort.runs.export import copy_files, folder_names
+    from selfsort.runs.copies import copy_files, folder_names
     from selfsort.runs.table import save_assignments
     from selfsort.workflow.images import assignments_of
 

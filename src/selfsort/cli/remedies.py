@@ -11,6 +11,7 @@ FLAGS = {
     "`size`": "--size",
     "`image_shape`": "--image-shape",
     "`data_dir`": "--data-dir",
+    "`images`": "--images",
     "`resume_folder`": "--resume",
     "`write_report`": "`selfsort report`",
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from selfsort.cli.console import callbacks, echo, print_written
-from selfsort.cli.options import tell_of_edits, threads_option
+from selfsort.cli.options import images_option, tell_of_edits, threads_option
 
 
 @click.command("report")
@@ -24,6 +24,7 @@ from selfsort.cli.options import tell_of_edits, threads_option
     help="File to write.  [default: DIR/report.html]",
 )
 @click.option("--original", is_flag=True, help="The clusters as `fit` found them, without edits.")
+@images_option
 @threads_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
@@ -31,6 +32,7 @@ def command(
     points: int | None,
     no_map: bool,
     original: bool,
+    images: Path | None,
     out: Path | None,
     threads: int | None,
     as_json: bool,
@@ -51,6 +53,7 @@ def command(
             points=points,
             with_map=not no_map,
             edited=not original,
+            images=images,
             threads=threads,
             callbacks=told,
         )

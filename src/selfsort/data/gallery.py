@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -73,6 +73,12 @@ class Gallery(ABC):
         """Each picture at a size, as one of `FITS` makes it; None if it is gone."""
 
     @abstractmethod
+    def sizes(
+        self, rows: Sequence[int], on_stage: Callable[[str, int, int], None]
+    ) -> list[tuple[int, int]]:
+        """Width and height of each of these images as they came, upright."""
+
+    @abstractmethod
     def images(self, rows: NDArray[np.intp]) -> ImageSet:
         """These images as the network reads them."""
 
@@ -97,6 +103,12 @@ class ArrayGallery(Gallery):
     def png(self, row: int) -> bytes:
         """An image without loss, in its own size."""
         return encode(as_picture(self._images, row).convert("RGB"), "PNG", compress_level=1)
+
+    def sizes(
+        self, rows: Sequence[int], on_stage: Callable[[str, int, int], None]
+    ) -> list[tuple[int, int]]:
+        height, width = self._images.pixels.shape[2:]
+        return [(width, height)] * len(rows)
 
     def images(self, rows: NDArray[np.intp]) -> ImageSet:
         return self._images.take(rows)
@@ -142,6 +154,20 @@ class FolderGallery(Gallery):
             return inside(self.root, self.names[row])
         except DataError:
             return self.root  # which is no image
+
+    def sizes(
+        self, rows: Sequence[int], on_stage: Callable[[str, int, int], None]
+    ) -> list[tuple[int, int]]:
+        found = []
+        for answer in decode_files([self._file(row) for row in rows], SMALL, fit="shrink"):
+            if isinstance(answer, DataError):
+                raise answer
+            size = (answer.width, answer.height)
+            height, width = answer.pixels.shape[:2]
+            is_turned = (height > width) != (answer.height > answer.width) and height != width
+            found.append(size[::-1] if is_turned else size)
+            on_stage("measuring", len(found), len(rows))
+        return found
 
     def images(self, rows: NDArray[np.intp]) -> ImageSet:
         return load_images(self.root, size=self.size, names=[self.names[row] for row in rows])

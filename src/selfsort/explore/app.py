@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from selfsort.errors import EditError, SelfsortError
 from selfsort.explore.guard import Guard
 from selfsort.explore.session import Session
 from selfsort.report.static import read_static
+from selfsort.runs.export import EXPORTS
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 MODULES = (
@@ -56,9 +58,16 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
     page = templates.get_template("explore.html.j2")
 
     def index(request: Request) -> Response:
-        name = os.fsencode(session.folder.resolve().name).decode(errors="replace")
+        name = _shown(Path(session.folder.resolve().name))
         return HTMLResponse(
-            page.render(run=session.run, folder=name, state=session.overview(), modules=MODULES)
+            page.render(
+                run=session.run,
+                folder=name,
+                state=session.overview(),
+                exports=[[kind, form.title, form.text] for kind, form in EXPORTS.items()],
+                exports_go_to=_shown(session.export_to),
+                modules=MODULES,
+            )
         )
 
     def static(request: Request) -> Response:
@@ -205,6 +214,11 @@ async def _content(request: Request) -> dict[str, Any]:
 def _json(content: dict[str, Any], status: int = 200) -> Response:
     """ASCII only, so that file names that are not UTF-8 pass too."""
     return Response(json.dumps(content), status, media_type="application/json")
+
+
+def _shown(path: Path | None) -> str:
+    """A path as text that every browser can show; nothing for none."""
+    return os.fsencode(path).decode(errors="replace") if path else ""
 
 
 def _packed(values: NDArray[Any], kind: str) -> str:

@@ -15,13 +15,7 @@ from selfsort.data.image_set import sample_rows
 from selfsort.errors import EditError
 from selfsort.explore.atlas import place_all
 from selfsort.explore.likeness import likely_clusters, most_similar
-from selfsort.explore.suggest import (
-    halves_of,
-    suggest_merges,
-    suggest_splits,
-    why_merge,
-    why_split,
-)
+from selfsort.explore.suggest import halves_of, list_suggestions
 from selfsort.report.map import (
     DEFAULT_POINTS,
     Projection,
@@ -48,13 +42,20 @@ class Session:
     """A run that somebody works with: what its pages show and what may be done to it."""
 
     def __init__(
-        self, folder: Path, run: Run, assignments: Assignments, gallery: Gallery, journal: Journal
+        self,
+        folder: Path,
+        run: Run,
+        assignments: Assignments,
+        gallery: Gallery,
+        journal: Journal,
+        export_to: Path | None = None,
     ) -> None:
         self.folder = folder
         self.run = run
         self.assignments = assignments
         self.gallery = gallery
         self.journal = journal
+        self.export_to = export_to
         self.confidence = np.nan_to_num(assignments.confidence, nan=0.0)
         self.map = load_projection(folder, assignments)
         self.vectors = load_vectors(folder, assignments)
@@ -178,25 +179,8 @@ class Session:
     async def suggestions(self) -> dict[str, Any]:
         """Merges and splits that the neighbours of the images speak for, with the reason."""
         points = await self._described()
-        return await run_in_threadpool(self._suggestions, points)
-
-    def _suggestions(self, points: Points) -> dict[str, Any]:
         state = self.journal.state
-        merges = [
-            {"cluster": one.cluster, "into": one.into, "why": why_merge(one, state)}
-            for one in suggest_merges(points, state)
-        ]
-        splits = []
-        for found in suggest_splits(points, state):
-            parts = [found.members[~found.is_second], found.members[found.is_second]]
-            splits.append(
-                {
-                    "cluster": found.cluster,
-                    "parts": [self._examples(part) for part in parts],
-                    "why": why_split(found),
-                }
-            )
-        return {"merges": merges, "splits": splits}
+        return await run_in_threadpool(list_suggestions, points, state, self._examples)
 
     async def _described(self) -> Points:
         """Where all images lie; computed by the model, once, if the run has no vectors yet."""
@@ -274,7 +258,7 @@ class Session:
             self.progress = ""
 
     async def export(self, kind: str) -> Path:
-        """Write the edited run in one of three forms; returns the new file or folder."""
+        """Write the edited run in one of `EXPORTS`; returns the new file or folder."""
         async with self.turn:
             try:
                 return await run_in_threadpool(
@@ -285,6 +269,7 @@ class Session:
                     self.journal.state,
                     self.gallery,
                     self._tell,
+                    self.export_to,
                 )
             finally:
                 self.progress = ""

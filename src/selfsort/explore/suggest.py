@@ -6,7 +6,8 @@ nearest neighbours in the other. A cluster falls apart if it has two halves whos
 ever neighbours.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,25 @@ class Halves(NamedTuple):
     members: Rows
     is_second: NDArray[np.bool_]
     across: float
+
+
+def list_suggestions(
+    points: Points, state: State, examples: Callable[[Rows], list[int]]
+) -> dict[str, Any]:
+    """Merges and splits with their reasons, as the page gets them."""
+    merges = [
+        {"cluster": one.cluster, "into": one.into, "why": why_merge(one, state)}
+        for one in suggest_merges(points, state)
+    ]
+    splits = [
+        {
+            "cluster": one.cluster,
+            "parts": [examples(one.members[~one.is_second]), examples(one.members[one.is_second])],
+            "why": why_split(one),
+        }
+        for one in suggest_splits(points, state)
+    ]
+    return {"merges": merges, "splits": splits}
 
 
 def suggest_merges(points: Points, state: State) -> list[Merge]:

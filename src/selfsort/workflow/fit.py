@@ -26,7 +26,7 @@ from selfsort.sorting.estimator import SelfSort
 from selfsort.sorting.methods import check_request
 from selfsort.workflow.alignment import alignment_of, load_reference
 from selfsort.workflow.detail import reading_size
-from selfsort.workflow.images import Callbacks, read_source, read_test
+from selfsort.workflow.images import Callbacks, read_source, read_test, refuse_inside
 from selfsort.workflow.report import write_report
 from selfsort.workflow.results import record_of, score_all, write_results
 
@@ -100,7 +100,7 @@ def sort_folder(
         threads=threads,
     )
     folder = RunFolder(Path(out))
-    _refuse_inside(folder.path, job.source)
+    refuse_inside(folder.path, job.source)
     with folder.locked():
         folder.claim(overwrite=overwrite)
         return _start(folder, job, callbacks or Callbacks(), is_new=True)
@@ -240,15 +240,6 @@ def _check_config(job: FitJob) -> Config:
     if job.n_clusters == "auto" and config.clustering.method == "k-means":
         raise ConfigError("`n_clusters='auto'` works with `recipe='standard'`; give a number here.")
     return config
-
-
-def _refuse_inside(out: Path, source: str) -> None:
-    """Results inside the folder that is sorted would be sorted themselves the next time."""
-    folder = Path(source)
-    if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
-        raise SelfsortError(
-            f"{out}: is inside {source}, whose images are sorted; choose a folder outside of it."
-        )
 
 
 def _absolute(source: str | Path) -> str:

@@ -10,7 +10,8 @@ from selfsort.data.datasets import DATASETS
 from selfsort.data.folder import FOLDER_SIZE
 from selfsort.data.image_set import ImageSet
 from selfsort.data.kinds import Reading, read
-from selfsort.errors import DataError
+from selfsort.errors import DataError, SelfsortError
+from selfsort.files import inside
 from selfsort.runs.record import Run
 from selfsort.runs.table import Assignments
 
@@ -82,6 +83,26 @@ def read_test(
         return None
 
 
+def with_images(run: Run, place: Path | None, names: Sequence[str]) -> Run:
+    """The run with its images read from another folder or file than it was fitted on, if one is
+    given.
+    """
+    if place is None:
+        return run
+    if not run.reading:
+        raise DataError(f"{run.source}: the run does not say how its images are read; fit again.")
+    if not place.exists():
+        raise DataError(f"{place}: no such file or folder; say where the images are now.")
+    if place.is_dir():
+        missing = [name for name in names if not inside(place, name).is_file()]
+        if missing:
+            raise DataError(
+                f"{place}: {len(missing):,} of the {len(names):,} images of the run are not in it "
+                f"({missing[0]!r}); give the folder that holds what {run.source} held."
+            )
+    return replace(run, reading=run.reading | {"source": str(place.resolve())})
+
+
 def read_run_images(run: Run, callbacks: Callbacks) -> ImageSet:
     """The images that a run was fitted on, read again."""
     if not run.reading:
@@ -91,7 +112,8 @@ def read_run_images(run: Run, callbacks: Callbacks) -> ImageSet:
         images = read_source(reading, reading.size, callbacks)
     except DataError as error:
         raise DataError(
-            f"the images of the run cannot be read; put them back to where they were ({error})"
+            "the images of the run cannot be read; put them back to where they were, or name the "
+            f"place with `images` ({error})"
         ) from error
     if len(images) != run.n_samples:
         raise DataError(
@@ -99,6 +121,15 @@ def read_run_images(run: Run, callbacks: Callbacks) -> ImageSet:
             "sorted; fit again."
         )
     return images
+
+
+def refuse_inside(out: Path, source: str) -> None:
+    """Results inside the folder that is sorted would be sorted themselves the next time."""
+    folder = Path(source)
+    if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
+        raise SelfsortError(
+            f"{out}: is inside {source}, whose images are sorted; choose a folder outside of it."
+        )
 
 
 def stamp_of(source: str, names: Sequence[str]) -> str:

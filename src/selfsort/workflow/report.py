@@ -24,7 +24,7 @@ from selfsort.runs.arrays import load_vectors, save_vectors
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.record import Run
 from selfsort.runs.results import Results, apply_edits, load_edits, load_run
-from selfsort.workflow.images import Callbacks, changed_since, read_run_images
+from selfsort.workflow.images import Callbacks, changed_since, read_run_images, with_images
 
 if TYPE_CHECKING:
     from selfsort.sorting.estimator import SelfSort  # torch, which a report does not need
@@ -37,7 +37,7 @@ def write_report(
     points: int | None = None,
     with_map: bool = True,
     edited: bool = True,
-    images: ImageSet | None = None,
+    images: ImageSet | Path | str | None = None,
     sorter: "SelfSort | None" = None,
     threads: int | None = None,
     callbacks: Callbacks | None = None,
@@ -46,13 +46,18 @@ def write_report(
     files written.
 
     With `edited` it shows the clusters after the edits made in `selfsort explore`. `images` are
-    those of the run and `sorter` is its model; both are read from disk unless they are given.
+    those of the run, or the place where they are now, and `sorter` is its model; both are read from
+    disk unless they are given.
     Without images or model the page has no pictures or no map, and says why.
     """
     callbacks = callbacks or Callbacks()
     paths = RunFolder(Path(folder))
     found = load_run(folder, edited=False)
     _check(paths, found)
+    if isinstance(images, Path | str):
+        moved = with_images(found.run, Path(images), found.assignments.names)
+        found = found._replace(run=moved)
+        images = None
     run = found.run
     no_images = ""
     if images is None:

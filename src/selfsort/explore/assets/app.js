@@ -264,13 +264,10 @@ async function showSuggestions() {
 }
 
 async function write() {
+  const { forms, place } = JSON.parse(byId("exports").textContent), where = place || "the folder export of the run (explore --export-to names another one)";
   const answer = await ask({
-    title: "Export", ok: "Export", text: "Goes to the folder export of the run, under a new name each time.",
-    fields: [{ name: "kind", type: "choice", options: [
-      ["assignments", "assignments.csv", "One row per image: name, cluster, cluster name, confidence, outlier."],
-      ["labels", "Labels for training", "labels.csv (file, label), labels.npy (class numbers, −1 for outliers), classes.txt."],
-      ["folders", "Folders", "A copy of each image, in a folder named after its cluster."],
-    ] }],
+    title: "Export", ok: "Export", text: `Goes to ${where}, under a new name each time. The images and the results of fit stay as they are.`,
+    fields: [{ name: "kind", type: "choice", options: forms }],
   });
   if (!answer) return;
   await working("Exporting", async () => say(`Wrote ${(await request("api/export", { kind: answer.kind })).written}`));
