@@ -71,6 +71,27 @@ PHOTOGRAPHS: dict[str, dict[str, Any]] = {
 }
 """What a recipe changes for photographs, that is for images with three channels."""
 
+MIRRORS = "identity,reversal,inversion,both"
+SERIES: dict[str, dict[str, Any]] = {
+    "paper": {"transforms": MIRRORS},
+    # The network is one source of many; a short training is enough.
+    "standard": {
+        "transforms": MIRRORS,
+        "images.size": 128,
+        "jitter.shift": 0.05,
+        "jitter.rotation": 0.0,
+        "jitter.elastic": 0.02,
+        "jitter.contrast": 0.1,
+        "jitter.tone": 0.1,
+        "network.latent_width": 512,
+        "training.min_steps": 100,
+        "training.min_images": 12_000,
+        "sources.max_images": 1_000_000,
+        "clustering.max_samples": 5000,
+    },
+}
+"""What a recipe changes for time series."""
+
 DEFAULT_RECIPE = "standard"
 
 
@@ -83,6 +104,7 @@ def resolve_config(
     transforms: str | None = None,
     encoder: str | None = None,
     channels: int = 1,
+    kind: str = "images",
 ) -> Config:
     """The configuration that a fit uses: the recipe, then its rules for such data, then `changes`.
 
@@ -101,11 +123,11 @@ def resolve_config(
         wanted["transforms"] = transforms
     if encoder is not None:
         wanted["sources.encoder"] = encoder
-    return get_recipe(recipe, channels=channels).replace(wanted)
+    return get_recipe(recipe, channels=channels, kind=kind).replace(wanted)
 
 
-def get_recipe(name: str, *, channels: int = 1) -> Config:
-    """The configuration called `name`, for images with so many channels.
+def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:
+    """The configuration called `name`, for images with so many channels, or for another kind.
 
     >>> get_recipe("paper").network.n_duplicates
     20
@@ -113,7 +135,9 @@ def get_recipe(name: str, *, channels: int = 1) -> Config:
     if name not in RECIPES:
         raise ConfigError(f"recipe={name!r} should be one of: {', '.join(RECIPES)}.")
     rules: dict[str, Any] = {}
-    if channels == 3:
+    if kind == "series":
+        rules |= SERIES.get(name, {})
+    elif channels == 3:
         rules |= PHOTOGRAPHS.get(name, {})
     return RECIPES[name].replace(rules)
 

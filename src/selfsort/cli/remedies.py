@@ -10,6 +10,7 @@ FLAGS = {
     "`recipe='standard'`": "--recipe standard",
     "`size`": "--size",
     "`image_shape`": "--image-shape",
+    "`kind='series'`": "--kind series",
     "`data_dir`": "--data-dir",
     "`images`": "--images",
     "`resume_folder`": "--resume",

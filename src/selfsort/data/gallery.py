@@ -13,7 +13,7 @@ from PIL import Image
 
 from selfsort.data.folder import load_images
 from selfsort.data.image_set import ImageSet
-from selfsort.data.pictures import as_picture, encode, tile
+from selfsort.data.pictures import as_picture, encode, natural_side, tile
 from selfsort.data.pool import decode_files
 from selfsort.data.worker import FITS
 from selfsort.errors import DataError
@@ -21,8 +21,10 @@ from selfsort.files import inside
 
 SMALL = 128
 LARGE = 1024
+BIG = 512
 SMOOTH = 64
-"""Sides of the pictures. Up to `SMOOTH` they are sent without loss."""
+"""Sides of the pictures; what is drawn is at most `BIG`. Up to `SMOOTH` they are sent without loss.
+"""
 
 COLUMNS = 10
 MAX_PACK = 100
@@ -94,11 +96,11 @@ class ArrayGallery(Gallery):
 
     def __init__(self, images: ImageSet) -> None:
         self._images = images
-        self.side = min(SMALL, max(images.pixels.shape[2:]))
-        self.fine_side = min(2 * SMALL, max(images.pixels.shape[2:]))
+        self.side = min(SMALL, natural_side(images))
+        self.fine_side = min(2 * SMALL, natural_side(images))
 
     def _draw(self, rows: Sequence[int], side: int, fit: str) -> Iterable[NDArray[np.uint8]]:
-        return (FITS[fit](as_picture(self._images, row), side) for row in rows)
+        return (FITS[fit](as_picture(self._images, row, min(side, BIG)), side) for row in rows)
 
     def png(self, row: int) -> bytes:
         """An image without loss, in its own size."""

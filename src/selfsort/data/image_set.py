@@ -242,7 +242,8 @@ def _rows_to_images(
         such_as = f" (such as {side}x{side})" if side * side == n_values > 1 else ""
         raise DataError(
             f"{source}: {n_rows:,} rows of {n_values:,} numbers could be anything; if each is an "
-            f"image, say of which `image_shape`{such_as}."
+            f"image, say of which `image_shape`{such_as}; if each is a time series, use "
+            "`kind='series'`."
         )
     shape = tuple(image_shape)
     if math.prod(shape) != n_values or len(shape) not in (2, 3) or min(shape) < 1:

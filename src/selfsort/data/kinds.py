@@ -10,11 +10,13 @@ from selfsort.data.datasets import DATASETS, load_dataset
 from selfsort.data.folder import OnFile, load_images
 from selfsort.data.image_set import ImageSet, as_image_set
 from selfsort.data.oddities import drop_copies
+from selfsort.data.series import as_series_set, load_series
 from selfsort.data.sources import what_to_do
 from selfsort.errors import DataError
 from selfsort.schema import check, limits
 
 IMAGES = "images"
+SERIES = "series"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ def _read_images(reading: Reading, on_file: OnFile | None) -> ImageSet:
 
 KINDS: dict[str, Kind] = {
     IMAGES: Kind(_read_images, lambda array, shape: as_image_set(array, image_shape=shape)),
+    SERIES: Kind(
+        lambda reading, on_file: load_series(reading.source),
+        lambda array, shape: as_series_set(array),
+    ),
 }
 """By the name that `kind` gives; to add one, write how it is read and add a line here."""
 

@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from selfsort.data.decode import fit_square
 from selfsort.data.folder import load_images
 from selfsort.data.image_set import ImageSet
+from selfsort.data.lines import MOST_LINES, draw_group, draw_series
 from selfsort.errors import DataError
 
 CELL = 44
@@ -21,6 +22,9 @@ MAX_ROWS = 256
 INK = (20, 20, 20)
 PAPER = (255, 255, 255)
 GREY = (120, 120, 120)
+LARGE = 256
+"""Side of what is drawn, unless another is asked for."""
+
 BLANK = 160
 """The grey of a picture whose file is gone."""
 
@@ -60,20 +64,48 @@ def render_clusters(
         top = GAP + cluster * step
         size = int((labels == cluster).sum())
         draw.text((8, top + 3), f"cluster {cluster}", fill=INK, font=large)
-        draw.text((8, top + 24), f"{size:,} image{'s' if size != 1 else ''}", fill=GREY, font=small)
+        thing = images.modality.removesuffix("s") if size == 1 else images.modality
+        draw.text((8, top + 24), f"{size:,} {thing}", fill=GREY, font=small)
         for column, index in enumerate(most_typical(labels, confidence, cluster, per_row)):
             canvas.paste(thumbnail(images, int(index)), (MARGIN + column * step, top))
     return encode(canvas, "PNG")
 
 
-def as_picture(images: ImageSet, index: int) -> Image.Image:
-    """One image as it is: grey stays grey, more than three channels show the first three."""
+def as_picture(images: ImageSet, index: int, side: int = LARGE) -> Image.Image:
+    """One image as it is (grey stays grey, more than three channels show the first three), or
+    something else drawn with this side.
+    """
+    return DRAWN[images.modality](images, index, side)
+
+
+def _pixels_as_picture(images: ImageSet, index: int, side: int) -> Image.Image:
     pixels: NDArray[Any] = np.asarray(images.pixels[index], dtype=np.float32)
     scaled = np.clip((pixels - images.low) / max(images.high - images.low, 1e-12), 0, 1) * 255
     values = scaled.round().astype(np.uint8)
     return Image.fromarray(
         np.ascontiguousarray(np.moveaxis(values[:3], 0, 2)) if len(values) >= 3 else values[0]
     )
+
+
+def natural_side(images: ImageSet) -> int:
+    """The side at which they show all they have."""
+    return max(images.pixels.shape[2:]) if images.modality == "images" else LARGE
+
+
+DRAWN: dict[str, Callable[[ImageSet, int, int], Image.Image]] = {
+    "images": _pixels_as_picture,
+    "series": lambda series, index, side: draw_series(series.pixels[index], side),
+}
+"""How one thing of a modality becomes a picture."""
+
+
+def group_picture(
+    images: ImageSet, rows: NDArray[np.integer[Any]], side: int
+) -> Image.Image | None:
+    """The things of a cluster over each other, where that shows something; None for images."""
+    if images.modality == "images" or not len(rows):
+        return None
+    return draw_group(images.read(rows[:MOST_LINES]), side)
 
 
 def thumbnail(images: ImageSet, index: int, side: int = CELL) -> Image.Image:
@@ -83,7 +115,7 @@ def thumbnail(images: ImageSet, index: int, side: int = CELL) -> Image.Image:
 
 def square_pixels(images: ImageSet, index: int, side: int) -> NDArray[np.uint8]:
     """One image as (side, side, 3) bytes."""
-    return fit_square(as_picture(images, index), side)
+    return fit_square(as_picture(images, index, side), side)
 
 
 def tile(
@@ -122,7 +154,7 @@ def sharp_picture(images: ImageSet, index: int, side: int) -> Image.Image:
             pass
         else:
             return as_picture(file, 0)
-    picture = as_picture(images, index)
+    picture = as_picture(images, index, side)
     picture.thumbnail((side, side), Image.Resampling.BOX)
     return picture
 
@@ -131,8 +163,8 @@ def sprite_sheets(
     images: ImageSet, rows: NDArray[np.integer[Any]], *, max_bytes: int
 ) -> SpriteSheets:
     """Square pictures of these rows, as good as `max_bytes` allow."""
-    largest = max(images.pixels.shape[2:])
-    is_grey = images.pixels.shape[1] < 3
+    largest = natural_side(images)
+    is_grey = images.modality == "images" and images.pixels.shape[1] < 3
     sheets: list[bytes] = []
     side = 0
     for max_side, quality in SHEET_STEPS if is_grey else SHEET_STEPS[1:]:

@@ -211,4 +211,6 @@ def what_to_do(source: str) -> str | None:
             "is a video; take pictures out of it and give their folder, as with: "
             "ffmpeg -i VIDEO -vf fps=1 FOLDER/%05d.png"
         )
+    if source.lower().endswith((".tsv", ".ts")):
+        return "is a table of series; to sort these use `kind='series'`"
     return None

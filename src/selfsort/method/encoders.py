@@ -112,7 +112,9 @@ def choose_encoder(config: SourcesConfig, images: ImageSet) -> EncoderChoice:
         return EncoderChoice(NONE, "no encoder, as asked: all is learned from these images")
     channels = images.pixels.shape[1]
     obstacle = ""
-    if len(images) > config.max_images:
+    if images.modality != "images":
+        obstacle = f"pretrained networks take images, not {images.modality}"
+    elif len(images) > config.max_images:
         obstacle = (
             f"{len(images):,} images are more than sources.max_images={config.max_images:,}, up "
             "to which sources are compared"

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from selfsort.data.image_set import ImageSet
 from selfsort.method.encoder import device_of
-from selfsort.method.modality import IMAGES, Modality
-from selfsort.method.preparation import Preparation
+from selfsort.method.modality import IMAGES, AnyPreparation, Modality
 from selfsort.settings import JitterConfig
 
 Rows = slice | NDArray[np.integer[Any]]
@@ -25,7 +24,7 @@ class Inputs:
     """Images with their preparation."""
 
     images: ImageSet
-    preparation: Preparation
+    preparation: AnyPreparation
     modality: Modality = IMAGES
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ from the images needs no labels; it is kept with the model, so that new images g
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfsort.method.descriptors import Colours, Gradients, Pixels, Textures
-from selfsort.method.encoders import ENCODER, Encoder
+from selfsort.method.encoders import ENCODER
 from selfsort.method.inputs import Inputs, infer_all
 from selfsort.method.patches import FROM_SIDE, Patches
 from selfsort.method.seeds import derive_generator
+from selfsort.method.series_descriptors import series_describers
 
-PATCH_SAMPLE = 3000
-"""Images that patches are drawn from, at most."""
+LESSON = 3000
+"""Images that describers learn from, at most."""
 
 
 class Shape(NamedTuple):
@@ -43,7 +44,24 @@ SHAPES = {
     "places": Shape(64, 0.5),
     "network": Shape(128, 0.0),
     ENCODER: Shape(128, 0.5),
+    "curve": Shape(64, 0.0),
+    "slope": Shape(64, 0.0),
+    "spectrum": Shape(64, 0.0),
+    "echo": Shape(64, 0.0),
+    "convolutions": Shape(128, 0.5),
+    "strong convolutions": Shape(64, 0.0),
+    "words of 8": Shape(64, 0.0),
+    "words of 16": Shape(64, 0.0),
+    "words of 32": Shape(64, 0.0),
 }
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A describer that learns something before it can describe."""
+
+    def learn(self, images: Tensor, generator: torch.Generator) -> None:
+        """Look at some of the images."""
 
 
 class Projection(nn.Module):
@@ -104,17 +122,17 @@ class Sources(nn.Module):
 
 
 class Described(NamedTuple):
-    """Fitted sources with the vectors of the images that they were fitted on, and these images'
-    pixels as they are, for neighbours in a subspace.
+    """Fitted sources with the vectors of the images that they were fitted on; `pixels`: those of
+    images as they are, for neighbours in a subspace.
     """
 
     sources: Sources
     vectors: dict[str, NDArray[np.float32]]
-    pixels: NDArray[np.float32]
+    pixels: NDArray[np.float32] | None
 
 
-def build_describers(
-    channels: int, size: int, encoder: Encoder | None = None
+def image_describers(
+    channels: int, size: int, encoder: nn.Module | None = None
 ) -> dict[str, nn.Module]:
     """The describers that suit images of this shape."""
     describers: dict[str, nn.Module] = {
@@ -130,6 +148,13 @@ def build_describers(
     return describers
 
 
+DESCRIBERS: dict[str, Callable[[int, int, nn.Module | None], dict[str, nn.Module]]] = {
+    "images": image_describers,
+    "series": series_describers,
+}
+"""What builds the describers of a modality from channels, size and a pretrained encoder."""
+
+
 def learn_sources(
     inputs: Inputs,
     describers: Mapping[str, nn.Module],
@@ -139,10 +164,11 @@ def learn_sources(
 ) -> Described:
     """Fit describers and projections to these images."""
     sources = Sources(describers)
-    patches = sources.describers["patches"]
-    assert isinstance(patches, Patches)
-    rows = np.random.default_rng(seed).permutation(len(inputs))[:PATCH_SAMPLE]
-    patches.learn(inputs.read(np.sort(rows)), derive_generator("patches", seed))
+    rows = np.random.default_rng(seed).permutation(len(inputs))[:LESSON]
+    lesson = inputs.read(np.sort(rows))
+    for name, describer in sources.describers.items():
+        if isinstance(describer, Learner):
+            describer.learn(lesson, derive_generator(name, seed))
     names: list[str] = []
 
     def describe(images: Tensor) -> tuple[Tensor, ...]:
@@ -155,7 +181,8 @@ def learn_sources(
     for name, description in zip(names, whole, strict=True):
         projection, vectors[name] = project(description, SHAPES[name])
         sources.projections[name] = projection
-    return Described(sources, vectors, whole[names.index("pixels")])
+    pixels = whole[names.index("pixels")] if "pixels" in names else None
+    return Described(sources, vectors, pixels)
 
 
 def project(

@@ -20,7 +20,7 @@ from selfsort.clustering.kmeans import Assignment, Clustering
 from selfsort.data.image_set import ImageSet
 from selfsort.method.encoder import device_of, place
 from selfsort.method.inputs import Inputs
-from selfsort.method.preparation import Preparation
+from selfsort.method.modality import AnyPreparation
 from selfsort.settings import NetworkConfig, RefinementConfig
 from selfsort.sorting.classifier import Classifier, build_classifier, probabilities
 from selfsort.sorting.trained import TrainedNetwork
@@ -114,7 +114,7 @@ class Refined:
         return self.classifier.head.out_features
 
     @staticmethod
-    def preparation(trained: TrainedNetwork) -> Preparation:
+    def preparation(trained: TrainedNetwork) -> AnyPreparation:
         """How its images are prepared."""
         return trained.preparations.refinement
 
@@ -174,7 +174,7 @@ class Reclustered(Refined):
     kind: ClassVar[str] = "reclustered"
 
     @staticmethod
-    def preparation(trained: TrainedNetwork) -> Preparation:
+    def preparation(trained: TrainedNetwork) -> AnyPreparation:
         """How its images are prepared."""
         return trained.preparations.network
 

@@ -11,16 +11,13 @@ from selfsort.data.image_set import ImageSet
 from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
 from selfsort.method.representation import extract_views
-from selfsort.method.sources import SHAPES, build_describers, learn_sources, project
-from selfsort.sorting.described import (
-    MAX_SIDE,
-    NETWORK,
-    BySources,
-    LinearVote,
-    source_preparation,
-)
+from selfsort.method.sources import SHAPES, image_describers, learn_sources, project
+from selfsort.sorting.described import NETWORK, BySources, LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
+
+MAX_SIDE = 128
+"""Side of the images that are described, at most."""
 
 WEIGHTS = {NETWORK: 2.0, ENCODER: 2.0}
 """c_s where it is not 1. The network's graph is a mean over many views, and an encoder has seen
@@ -44,11 +41,11 @@ def sort_by_sources(
     """
     channels, *sides = images.pixels.shape[1:]
     size = min(max(8, *sides), MAX_SIDE)
-    preparation = source_preparation(trained, channels, size)
+    preparation = trained.source_preparation(channels, size)
     inputs = Inputs(images, preparation.for_images(images), trained.modality)
     described = learn_sources(
         inputs,
-        build_describers(channels, size, load_chosen(trained.config.sources)),
+        image_describers(channels, size, load_chosen(trained.config.sources)),
         seed=trained.seed,
         on_batch=hooks.stage("describing the images"),
     )
@@ -66,6 +63,7 @@ def sort_by_sources(
         name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0))
         for name, vectors in described.vectors.items()
     }
+    assert described.pixels is not None, "images are described by their pixels, too"
     sources["subspace"] = Neighbours([nearest_in_subspace(described.pixels, MOST_NEIGHBOURS)])
     sources[NETWORK] = Neighbours(
         [nearest(project(view, shape)[1], MOST_NEIGHBOURS) for view in views], WEIGHTS[NETWORK]

@@ -15,8 +15,8 @@ from selfsort.data.image_set import ImageSet
 from selfsort.errors import ConfigError, ModelFileError
 from selfsort.method.encoders import ENCODER, Encoder, load_encoder
 from selfsort.method.inputs import Inputs, infer_all
-from selfsort.method.preparation import Preparation
-from selfsort.method.sources import SHAPES, Projection, Sources, build_describers
+from selfsort.method.modality import AnyPreparation
+from selfsort.method.sources import DESCRIBERS, SHAPES, Projection, Sources
 from selfsort.sorting.assigners import ASSIGNERS, Order
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.checkpoint import load_weights
@@ -25,7 +25,6 @@ from selfsort.training.hooks import Hooks
 CHUNK = 2048
 """Images that are described at a time."""
 
-MAX_SIDE = 128
 NETWORK = "network"
 
 
@@ -70,7 +69,7 @@ class BySources:
     """The cluster with most of the votes that the images' vectors stand for."""
 
     trained: TrainedNetwork
-    preparation: Preparation
+    preparation: AnyPreparation
     sources: Sources
     network_projection: Projection
     vote: LinearVote
@@ -138,7 +137,7 @@ class BySources:
     ) -> Self:
         """The same modules, if they fit together."""
         channels, size = tensors["described.shape"].tolist()
-        preparation = source_preparation(trained, channels, size)
+        preparation = trained.source_preparation(channels, size)
         encoder = None
         if "described.encoder" in tensors:
             sha256 = bytes(tensors["described.encoder"].tolist()).hex()
@@ -148,7 +147,7 @@ class BySources:
                 )
             except ConfigError as error:
                 raise ModelFileError(f"{file}: {error}") from error
-        sources = Sources(build_describers(channels, size, encoder))
+        sources = Sources(DESCRIBERS[trained.modality.name](channels, size, encoder))
         for name in SHAPES:
             key = f"described.sources.projections.{name}.axes"
             if key in tensors:
@@ -161,9 +160,3 @@ class BySources:
 
 
 ASSIGNERS[BySources.kind] = BySources
-
-
-def source_preparation(trained: TrainedNetwork, channels: int, size: int) -> Preparation:
-    """Images as describers see them: in [0, 1], with their colours and all of their detail."""
-    network = trained.preparations.network
-    return replace(network, channels=channels, size=size, normalise="unit", border=0.0)

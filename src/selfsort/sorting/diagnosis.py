@@ -10,7 +10,7 @@ from selfsort.clustering.spectral import ClusterCount
 from selfsort.clustering.views import Agreement
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet, sample_rows
-from selfsort.method.transforms import get_transforms
+from selfsort.method.modality import IMAGES, Modality
 from selfsort.metrics import LabelFreeScores, score_without_truth
 from selfsort.sorting.model import Model
 from selfsort.training.hooks import Hooks
@@ -58,9 +58,15 @@ class Watch:
     the training is done.
     """
 
-    def __init__(self, config: Config, n_images: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        n_images: int,
+        say: Callable[[str], None],
+        modality: Modality = IMAGES,
+    ) -> None:
         self.n_images = n_images
-        self.n_parents = len(get_transforms(config.transforms))
+        self.n_parents = len(modality.get_transforms(config.transforms))
         self.n_duplicates = config.network.n_duplicates
         self.say = say
         self.told: set[str] = set()

@@ -100,6 +100,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
             transforms=transforms_name(self.transforms),
             encoder=self.encoder,
             channels=images.pixels.shape[1],
+            kind=images.modality,
         )
         config, self.encoder_ = settle_encoder(config, images)
         hooks = self._hooks()

@@ -13,6 +13,7 @@ from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.errors import ConfigError
 from selfsort.method.encoder import device_of
 from selfsort.sorting.assigners import Assigner, Centres, Reclustered, Refined
+from selfsort.sorting.by_joining import sort_by_joining
 from selfsort.sorting.by_sources import sort_by_sources
 from selfsort.sorting.classifier import calibrate
 from selfsort.sorting.model import Model
@@ -21,6 +22,9 @@ from selfsort.sorting.refine import refine
 from selfsort.sorting.trained import TrainedNetwork, start_network
 from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, training_flops
+
+SORT_BY_SOURCES = {"images": sort_by_sources, "series": sort_by_joining}
+"""How a modality is sorted by all sources together."""
 
 
 class Found(NamedTuple):
@@ -78,7 +82,8 @@ def sort_images(
     cluster 0.
     """
     if len(images) <= trained.config.sources.max_images:
-        assigner, fusion = sort_by_sources(trained, images, n_clusters, hooks)
+        sort = SORT_BY_SOURCES[trained.modality.name]
+        assigner, fusion = sort(trained, images, n_clusters, hooks)
         return Model(trained, assigner, n_clusters, fusion=fusion)
     if trained.config.clustering.method == "k-means":
         assert n_clusters is not None, "checked with the configuration"

@@ -10,9 +10,10 @@ from selfsort.data.image_set import ImageSet
 from selfsort.method.devices import choose_device, choose_precision
 from selfsort.method.encoder import place
 from selfsort.method.inputs import Inputs
-from selfsort.method.modality import MODALITIES, Modality, Preparations
+from selfsort.method.modality import MODALITIES, AnyPreparation, Modality, Preparations
 from selfsort.method.network import AcolNetwork, build_network
 from selfsort.method.representation import Representation, extract, extract_batches
+from selfsort.method.symmetry import distinct
 from selfsort.method.transforms import TransformSet
 from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, training_flops
@@ -35,6 +36,10 @@ class TrainedNetwork:
     def inputs(self, images: ImageSet) -> Inputs:
         """Images as the network sees them."""
         return Inputs(images, self.preparations.network.for_images(images), self.modality)
+
+    def source_preparation(self, channels: int, size: int) -> AnyPreparation:
+        """Images of this shape as describers see them."""
+        return self.modality.source_preparation(self.preparations.network, channels, size)
 
     def train(self, images: ImageSet, hooks: Hooks) -> list[EpochRecord]:
         """Train the network in place."""
@@ -69,8 +74,11 @@ def start_network(images: ImageSet, *, config: Config, seed: int, hooks: Hooks) 
     which precision `auto` stands for.
     """
     modality = MODALITIES[images.modality]
-    transforms = hooks.transforms or modality.get_transforms(config.transforms)
     preparations = modality.prepare(images, config)
+    if modality.may_be_symmetric and hooks.transforms is None:
+        inputs = Inputs(images, preparations.network, modality)
+        config = without_symmetric(inputs, config, seed)
+    transforms = hooks.transforms or modality.get_transforms(config.transforms)
     device = choose_device(hooks.device)
     config = replace(config, precision=choose_precision(config.precision, device))
     network = build_network(
@@ -83,3 +91,11 @@ def start_network(images: ImageSet, *, config: Config, seed: int, hooks: Hooks) 
     )
     place(network, device)
     return TrainedNetwork(network, preparations, transforms, config, seed, modality)
+
+
+def without_symmetric(inputs: Inputs, config: Config, seed: int) -> Config:
+    """The configuration with the transformations that change the look of these data; if none does,
+    as it is.
+    """
+    names = distinct(inputs, inputs.modality.get_transforms(config.transforms), seed)
+    return replace(config, transforms=",".join(names)) if len(names) > 1 else config

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet
-from selfsort.data.kinds import get_kind
+from selfsort.data.kinds import IMAGES, get_kind
 from selfsort.data.oddities import find_oddities, warn_of
 from selfsort.errors import ConfigError, SelfsortError
 from selfsort.method.devices import choose_device, choose_precision, prepare_process
 from selfsort.method.encoders import check_encoder, settle_encoder
-from selfsort.method.transforms import get_transforms
+from selfsort.method.modality import MODALITIES
 from selfsort.recipes import DEFAULT_RECIPE, resolve_config
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.job import FitJob, load_job, save_job
@@ -178,7 +178,7 @@ def _fit(
     if lines := oddities.describe():
         callbacks.tell(f"{images.source}: {', '.join(lines)}; the report lists them")
     begin = time.monotonic() - folder.seconds_before()
-    watch = Watch(config, len(images), callbacks.tell)
+    watch = Watch(config, len(images), callbacks.tell, MODALITIES[images.modality])
     sorter = SelfSort(
         job.n_clusters,
         kind=job.kind,
@@ -197,6 +197,9 @@ def _fit(
     if reference is not None and job.align_to:
         sorter.align(reference)
         alignment = alignment_of(sorter.labels_, reference, job.align_to)
+    asked = set(config.transforms.split(","))
+    if left_out := sorted(asked - set(sorter.config_.transforms.split(","))):
+        callbacks.tell(f"left out, as these data look alike under it: {', '.join(left_out)}")
     found = diagnose(sorter.model_, sorter.label_free_scores_) | warn_of(oddities, len(images))
     run = record_of(
         job,
@@ -231,10 +234,11 @@ def _report(
 
 def _check_config(job: FitJob) -> Config:
     """Check the whole configuration before any image is read."""
-    config = resolve_config(job.recipe, job.changes(), epochs=job.epochs)
-    get_transforms(config.transforms)
-    check_encoder(config.sources)
     get_kind(job.kind)
+    kind = job.kind or IMAGES
+    config = resolve_config(job.recipe, job.changes(), epochs=job.epochs, kind=kind)
+    MODALITIES[kind].get_transforms(config.transforms)
+    check_encoder(config.sources)
     if job.align_to and not Path(job.align_to).exists():
         raise SelfsortError(f"{job.align_to}: no such file or run to align to.")
     if job.n_clusters == "auto" and config.clustering.method == "k-means":

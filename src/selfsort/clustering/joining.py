@@ -1,0 +1,91 @@
+"""Vectors in several sources to clusters: many of Ward's trees, and their consensus.
+
+Ward joins, again and again, the two groups whose union grows least in variance. Unlike a cut of a
+graph of neighbours it leaves small groups small and large ones large, and it asks for no number of
+neighbours, which matters where there are some dozens of things. Each source alone has a tree, all
+of them side by side have one, and so have all without one of them in turn. Each tree, cut at the
+number of clusters, is an opinion. A last tree, over the opinions, finds the clusters; the votes for
+them are the opinions, matched to it.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import linkage
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
+
+from selfsort.clustering.fusion import Fusion, Labels, count_votes
+from selfsort.clustering.spectral import count_clusters, join, nearest, spectrum
+
+N_NEIGHBOURS = 7
+"""Neighbours of a thing in the graph by which clusters are counted."""
+
+Distances = NDArray[np.float32]
+"""Squared distances of all pairs, as `scipy.spatial.distance` lists them."""
+
+
+def join_sources(
+    vectors: Mapping[str, NDArray[np.float32]],
+    n_clusters: int | None,
+    *,
+    max_clusters: int,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Fusion:
+    """Clusters that the trees of most sources and sums of sources show.
+
+    `n_clusters=None` takes the number, at most `max_clusters`, that the sum of the sources' graphs
+    of neighbours shows.
+    """
+    graphs = (join(nearest(each, N_NEIGHBOURS)) for each in vectors.values())
+    whole = csr_array(sum(graphs))
+    shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, whole.shape[0]))
+    count = count_clusters(shown.values)
+    n_clusters = n_clusters or count.n_clusters
+    apart = [squared_distances(each) for each in vectors.values()]
+    together = np.sum(apart, axis=0)
+    kinds = apart if len(apart) < 2 else [*apart, together, *(together - each for each in apart)]
+    opinions = []
+    for distances in kinds:
+        opinions.append(ward(distances, n_clusters))
+        if on_step:
+            on_step(len(opinions), len(kinds))
+    members = np.concatenate([np.eye(n_clusters)[labels] for labels in opinions], axis=1)
+    labels = ward(squared_distances(members.astype(np.float32)), n_clusters)
+    votes = count_votes(opinions, labels, n_clusters)
+    eigenvalues = [round(float(value), 5) for value in shown.values]
+    return Fusion(votes.argmax(axis=1), votes, [], eigenvalues, count)
+
+
+def squared_distances(points: NDArray[np.float32]) -> Distances:
+    """Of all pairs of points.
+
+    >>> squared_distances(np.eye(3, dtype=np.float32)).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    squares = np.square(points).sum(axis=1)
+    found = squares[:, None] + squares - 2 * points @ points.T
+    np.maximum(found, 0, out=found)
+    np.fill_diagonal(found, 0)
+    condensed: Distances = squareform(found, checks=False)
+    return condensed
+
+
+def ward(distances: Distances, n_clusters: int) -> Labels:
+    """Ward's tree, cut where it has so many clusters.
+
+    >>> ward(squared_distances(np.float32([[0, 0], [9, 9], [0, 1]])), 2).tolist()
+    [0, 1, 0]
+    """
+    tree = linkage(np.sqrt(np.maximum(distances, 0)), "ward")
+    n_points = len(tree) + 1
+    n_joined = max(0, n_points - n_clusters)
+    pairs = tree[:n_joined, :2].astype(np.int64)
+    groups = np.arange(n_points, n_points + n_joined)
+    edges = (np.ones(2 * n_joined), (pairs.ravel(), np.repeat(groups, 2)))
+    size = n_points + n_joined
+    _, labels = connected_components(coo_array(edges, shape=(size, size)), directed=False)
+    # groups stand after the points, so that the points' labels count from 0
+    return np.asarray(labels[:n_points], dtype=np.int64)

@@ -1,0 +1,46 @@
+"""A trained network and things to clusters, by Ward's trees in all sources."""
+
+import numpy as np
+import torch
+
+from selfsort.clustering.joining import join_sources
+from selfsort.clustering.kmeans import order_by_size
+from selfsort.data.image_set import ImageSet, sample_rows
+from selfsort.method.inputs import Inputs
+from selfsort.method.sources import DESCRIBERS, SHAPES, learn_sources, project
+from selfsort.sorting.by_sources import SortedBySources
+from selfsort.sorting.described import NETWORK, BySources, LinearVote
+from selfsort.sorting.trained import TrainedNetwork
+from selfsort.training.hooks import Hooks
+
+
+def sort_by_joining(
+    trained: TrainedNetwork, images: ImageSet, n_clusters: int | None, hooks: Hooks
+) -> SortedBySources:
+    """Describe them in every way, find the clusters of at most `clustering.max_samples` of them,
+    learn these, and assign all.
+    """
+    settings = trained.config.clustering
+    rows = sample_rows(len(images), settings.max_samples, trained.seed)
+    sample = images.take(rows) if len(rows) < len(images) else images
+    channels, length = images.pixels.shape[1:]
+    preparation = trained.source_preparation(channels, length)
+    described = learn_sources(
+        Inputs(sample, preparation.for_images(sample), trained.modality),
+        DESCRIBERS[trained.modality.name](channels, preparation.size, None),
+        seed=trained.seed,
+        on_batch=hooks.stage("describing the series"),
+    )
+    projection, latent = project(trained.represent(sample, hooks).latent, SHAPES[NETWORK])
+    fusion = join_sources(
+        described.vectors | {NETWORK: latent},
+        n_clusters,
+        max_clusters=settings.max_clusters,
+        on_step=hooks.stage("joining"),
+    )
+    n_clusters = fusion.votes.shape[1]
+    vectors = np.concatenate([*described.vectors.values(), latent], axis=1)
+    vote = LinearVote.fit(torch.from_numpy(vectors), torch.from_numpy(fusion.votes))
+    assigner = BySources(trained, preparation, described.sources, projection, vote)
+    labels = assigner.assign(images, hooks).labels
+    return SortedBySources(assigner.reorder(order_by_size(labels, n_clusters)), fusion)
