@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from selfsort.data.image_set import ImageSet
-from selfsort.data.pictures import data_uri, sharp_picture
+from selfsort.data.pictures import data_uri, group_picture, sharp_picture
 from selfsort.report.typical import Points, borderline, most_typical
 from selfsort.runs.table import Assignments
 from selfsort.text import printable
@@ -21,6 +21,7 @@ MANY_CLUSTERS = 40
 
 SIDE = 96
 SMALL_SIDE = 64
+GROUP_SIDE = 224
 SHARPNESS = 1.5
 """Pixels of a picture for each pixel of the page, for fine screens."""
 LONGEST_NAME = 100
@@ -49,6 +50,8 @@ class Cluster:
     truth: tuple[str, float] | None
     typical: list[Example]
     borderline: list[Example]
+    together: str = ""
+    """A picture of all of them over each other, as an address; of images there is none."""
 
 
 class Confusion(NamedTuple):
@@ -81,6 +84,7 @@ def cluster_card(
     ):
         names, counts = np.unique(known, return_counts=True)
         truth = shown(str(names[counts.argmax()])), float(counts.max() / len(known))
+    whole = group_picture(images, members, GROUP_SIDE) if images is not None else None
     return Cluster(
         number=number,
         name=shown(assignments.cluster_names[members[0]])
@@ -92,6 +96,7 @@ def cluster_card(
         truth=truth,
         typical=[_example(int(row), assignments, images, side) for row in typical],
         borderline=[_example(int(row), assignments, images, side) for row in unclear],
+        together=data_uri(whole) if whole is not None else "",
     )
 
 
