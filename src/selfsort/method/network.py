@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from selfsort.method.devices import mixed_precision
 from selfsort.method.encoder import Dropout, initialise
 from selfsort.method.modality import IMAGES, Modality
-from selfsort.method.shapes import Images, Latent, Logits, ParentLogProbs
+from selfsort.method.shapes import Batch, Latent, Logits, ParentLogProbs
 from selfsort.settings import NetworkConfig
 
 
@@ -61,13 +61,13 @@ class AcolNetwork(nn.Module):
         """Where the dropout draws from."""
         return self.dropout.generator
 
-    def encode(self, images: Images) -> Latent:
+    def encode(self, images: Batch) -> Latent:
         """F of a batch of prepared images."""
         with mixed_precision(images.device, self.precision):
             latent: Tensor = self.encoder(images)
         return latent
 
-    def forward(self, images: Images) -> Activations:
+    def forward(self, images: Batch) -> Activations:
         """F, Z and log Y of a batch of prepared images."""
         with mixed_precision(images.device, self.precision):
             latent = self.encode(images)

@@ -9,7 +9,7 @@ import torch
 
 from selfsort.method.inputs import Inputs
 from selfsort.method.seeds import derive_generator
-from selfsort.method.shapes import Images, Parents
+from selfsort.method.shapes import Batch, Parents
 from selfsort.method.transforms import TransformSet
 from selfsort.settings import JitterConfig, TrainingConfig
 
@@ -17,7 +17,7 @@ from selfsort.settings import JitterConfig, TrainingConfig
 class PseudoBatch(NamedTuple):
     """Transformed images X̃ with the parents t̃ that say which transformation each has had."""
 
-    images: Images
+    images: Batch
     parents: Parents
 
 

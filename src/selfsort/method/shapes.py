@@ -3,6 +3,9 @@
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+Batch = Float[Tensor, "batch *shape"]
+"""Things of any modality."""
+
 Images = Float[Tensor, "batch channel height width"]
 Parents = Int64[Tensor, " batch"]
 Latent = Float[Tensor, "batch latent"]

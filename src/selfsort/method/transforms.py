@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from selfsort.errors import ConfigError
-from selfsort.method.shapes import Images, Parents
+from selfsort.method.shapes import Batch, Images, Parents
 
 ImageFunction = Callable[[Tensor], Tensor]
 
@@ -45,7 +45,7 @@ class TransformSet:
     def __getitem__(self, parent: int) -> Transform:
         return self.transforms[parent]
 
-    def apply(self, images: Images, parents: Parents) -> Images:
+    def apply(self, images: Batch, parents: Parents) -> Batch:
         """Transform each image as its parent says, one call per transformation; parents on the CPU,
         images anywhere.
         """
