@@ -157,4 +157,4 @@ def test_a_line_is_drawn_where_its_values_are() -> None:
     long = np.random.default_rng(0).normal(size=(1, 200_000)).astype(np.float32)
     assert draw_series(long, 64).size == (64, 64)
     few = as_series_set(np.stack([WAVE, -WAVE]))
-    assert render_clusters(few, np.array([0, 1]), np.ones(2), 2).startswith(b"\x89PNG")
+    assert render_clusters(few, np.array([0, 1]), np.ones(2, np.float32), 2).startswith(b"\x89PNG")

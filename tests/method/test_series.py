@@ -18,6 +18,7 @@ from selfsort.method.series import (
     standardise,
 )
 from selfsort.method.series_descriptors import series_describers
+from selfsort.method.sources import Learner
 from selfsort.method.symmetry import distinct
 from selfsort.recipes import resolve_config
 from selfsort.settings import JitterConfig, NetworkConfig
@@ -110,9 +111,9 @@ def test_describers_take_any_shape_and_a_shift_changes_spectra_little(
     channels: int, length: int
 ) -> None:
     series = standardise(torch.randn(6, channels, length, generator=generator()))
-    said = {}
+    said: dict[str, torch.Tensor] = {}
     for name, describer in series_describers(channels, length).items():
-        if hasattr(describer, "learn"):
+        if isinstance(describer, Learner):
             describer.learn(series, generator(len(name)))
         said |= describer(series)
     assert {"curve", "slope", "spectrum", "echo", "convolutions"} <= said.keys()

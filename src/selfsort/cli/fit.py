@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("source", required=False)
 @click.option(
     "--kind",
-    help="What SOURCE holds: images.  [default: images]",
+    help="What SOURCE holds: images, or series (of numbers in time).  [default: images]",
 )
 @click.option(
     "--image-shape",
