@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from selfsort.metrics import Scores
     from selfsort.training.loop import Progress
     from selfsort.workflow.images import Callbacks
+    from selfsort.workflow.profile import Profile
 
 LOG_SECONDS = 5.0
 """In a log, a step that takes long has a line about this often."""
@@ -86,6 +87,25 @@ def print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> Non
             f"{label_free['active_duplicates']} duplicates in use, cluster sizes "
             f"{label_free['cluster_sizes']}"
         )
+
+
+def print_profile(profile: "Profile") -> None:
+    """What each stage of a command has taken, and all of them."""
+    from rich.table import Table
+
+    table = Table("stage", "seconds", "CPU seconds", "share", "GFLOP", "GFLOP/s")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, spent in (profile.stages | {"all": profile.total}).items():
+        table.add_row(
+            name,
+            f"{spent.wall:.1f}",
+            f"{spent.cpu:.1f}",
+            f"{spent.cpu / profile.total.cpu:.0%}",
+            f"{spent.flops / 1e9:,.0f}",
+            f"{spent.flops / 1e9 / max(spent.cpu, 1e-9):.0f}",
+        )
+    table_console().print(table)
 
 
 @contextmanager

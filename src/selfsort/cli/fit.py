@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from selfsort.cli.console import callbacks, echo, print_scores, print_written
+from selfsort.cli.console import callbacks, echo, print_profile, print_scores, print_written
 from selfsort.cli.options import base_name, parse_changes, source_options
 from selfsort.errors import SelfsortError, TrainingError, TrainingStopped
 from selfsort.runs.limits import MAX_SEED
 
 if TYPE_CHECKING:
     from selfsort.workflow.fit import Sorted
+    from selfsort.workflow.images import Callbacks
+    from selfsort.workflow.profile import Profile
 
 
 @click.command("fit")
@@ -104,6 +106,12 @@ if TYPE_CHECKING:
     help="Do not write report.html (`selfsort report` can do it later).",
 )
 @click.option(
+    "--profile",
+    "with_profile",
+    is_flag=True,
+    help="Print what each stage has taken: seconds and operations.",
+)
+@click.option(
     "--resume",
     type=click.Path(path_type=Path, file_okay=False),
     help="Continue the interrupted run in this folder.",
@@ -124,19 +132,25 @@ def command(
     precision: str | None,
     image_shape: str | None,
     no_report: bool,
+    with_profile: bool,
     **options: Any,
 ) -> None:
     """Learn clusters from the images in SOURCE and write model, run.json, assignments.csv,
     clusters.png and report.html.
     """
+    profile = None
+    if with_profile:
+        from selfsort.workflow.profile import Profile
+
+        profile = Profile()
     settings = parse_changes(changes)
     if resume is not None:
         _refuse_stray(context)
-        from selfsort.workflow.fit import resume_folder
+        with _resumable(resume), _told(profile) as told:
+            from selfsort.workflow.fit import resume_folder
 
-        with _resumable(resume), callbacks() as told:
             result = resume_folder(resume, settings=settings, callbacks=told)
-        _print(result, as_json)
+        _print(result, as_json, profile)
         return
     if source is None:
         raise click.UsageError(
@@ -146,7 +160,6 @@ def command(
     n_clusters = _cluster_number(clusters)
     from selfsort.config import load_toml, parse_value
     from selfsort.recipes import DEFAULT_RECIPE
-    from selfsort.workflow.fit import sort_folder
 
     in_file = load_toml(config_file) if config_file else {}
     recipe = recipe or in_file.pop("recipe", DEFAULT_RECIPE)
@@ -154,7 +167,9 @@ def command(
     if precision:
         settings["precision"] = parse_value(precision)
     out = out or _default_out(source)
-    with _resumable(out), callbacks() as told:
+    with _resumable(out), _told(profile) as told:
+        from selfsort.workflow.fit import sort_folder
+
         result = sort_folder(
             source,
             out=out,
@@ -166,7 +181,18 @@ def command(
             callbacks=told,
             **options,
         )
-    _print(result, as_json)
+    _print(result, as_json, profile)
+
+
+@contextmanager
+def _told(profile: "Profile | None") -> "Iterator[Callbacks]":
+    """What a person is told, and the profile, if there is to be one."""
+    with callbacks() as told:
+        if profile is None:
+            yield told
+        else:
+            with profile:
+                yield profile.listen(told)
 
 
 @contextmanager
@@ -194,7 +220,7 @@ def _refuse_stray(context: click.Context) -> None:
         for name in context.params
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    if stray := sorted(given - {"resume", "as_json", "changes"}):
+    if stray := sorted(given - {"resume", "as_json", "changes", "with_profile"}):
         raise click.UsageError(
             f"--resume takes no {stray[0]}: the folder knows how the run was started."
         )
@@ -228,7 +254,7 @@ def _default_out(source: str) -> Path:
     return Path(name)
 
 
-def _print(result: "Sorted", as_json: bool) -> None:
+def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
     from selfsort.metrics import Scores
 
     run = result.run
@@ -242,6 +268,8 @@ def _print(result: "Sorted", as_json: bool) -> None:
             "alignment": run.alignment,
             "written": written,
         }
+        if profile:
+            report["profile"] = {name: vars(spent) for name, spent in profile.stages.items()}
         echo(json.dumps(report))
         return
     print_scores({name: Scores(**table) for name, table in run.scores.items()}, run.label_free)
@@ -253,3 +281,5 @@ def _print(result: "Sorted", as_json: bool) -> None:
         echo(same.format(**run.alignment))
     echo(*(f"warning: {warning}" for warning in result.unsaid))
     print_written(written)
+    if profile:
+        print_profile(profile)

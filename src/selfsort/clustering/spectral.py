@@ -19,7 +19,9 @@ PCA_SAMPLE = 4000
 SMALLEST_DISTANCE = 1e-6
 """Eigenvalues nearer to 1 than this are 1: separate components of the graph."""
 
-CHUNK = 512
+CHUNK = 256
+GROUP = 64
+"""Rows of similarities that are computed together, and columns of which the largest comes first."""
 
 
 class Spectrum(NamedTuple):
@@ -56,14 +58,32 @@ def nearest(points: NDArray[np.float32], n_neighbours: int) -> NDArray[np.int64]
     n_samples = len(points)
     n_neighbours = min(n_neighbours, n_samples - 1)
     units = torch.nn.functional.normalize(torch.from_numpy(points), dim=1)
+    n_groups = -(-n_samples // GROUP)
+    similarity = torch.full((min(CHUNK, n_samples), GROUP * n_groups), -torch.inf)
     found = []
     for start in range(0, n_samples, CHUNK):
-        similarity = units[start : start + CHUNK] @ units.T
-        similarity[
-            range(len(similarity)), range(start, start + len(similarity))
-        ] = -torch.inf  # nobody is its own neighbour
-        found.append(similarity.topk(n_neighbours, dim=1).indices)
+        rows = similarity[: n_samples - start]
+        torch.mm(units[start : start + CHUNK], units.T, out=rows[:, :n_samples])
+        # nobody is its own neighbour
+        rows.diagonal(start).fill_(-torch.inf)
+        found.append(_largest(rows, n_neighbours))
     return torch.cat(found).numpy()
+
+
+def _largest(rows: torch.Tensor, count: int) -> torch.Tensor:
+    """Where the largest values of each row are, the largest first.
+
+    They are in those groups of columns whose own largest values are the largest: few are left to
+    be compared one by one. Group g has the columns g, g + number of groups, …
+    """
+    grouped = rows.view(len(rows), GROUP, -1)
+    n_groups = grouped.shape[2]
+    if n_groups <= count:
+        return rows.topk(count, dim=1).indices
+    groups = grouped.amax(dim=1).topk(count, dim=1).indices
+    candidates = grouped.gather(2, groups[:, None, :].expand(-1, GROUP, -1)).flatten(1)
+    places = candidates.topk(count, dim=1).indices
+    return places // count * n_groups + groups.gather(1, places % count)
 
 
 def nearest_in_subspace(
@@ -93,12 +113,15 @@ def join(neighbours: NDArray[np.integer[Any]]) -> csr_array:
 
 
 def _reduce(latent: NDArray[np.float32], n_components: int, seed: int) -> NDArray[np.float32]:
-    centred = latent - latent.mean(axis=0)
+    mean = latent.mean(axis=0)
     if n_components >= min(latent.shape):
-        return np.asarray(centred, dtype=np.float32)
+        return np.asarray(latent - mean, dtype=np.float32)
     sample = np.random.default_rng(seed).permutation(len(latent))[:PCA_SAMPLE]
-    _, _, axes = randomized_svd(centred[sample], n_components, n_iter=2, random_state=seed)
-    return np.asarray(centred @ axes.T, dtype=np.float32)
+    centred = latent[sample] - mean
+    _, _, axes = randomized_svd(centred, n_components, n_iter=2, random_state=seed)
+    # not the whole centred: that would be a copy of all
+    reduced = torch.from_numpy(latent) @ torch.from_numpy(axes.T) - torch.from_numpy(axes @ mean)
+    return np.asarray(reduced.numpy(), dtype=np.float32)
 
 
 def agreement_graph(graphs: Iterable[csr_array], *, min_support: float, floor: float) -> csr_array:

@@ -3,6 +3,7 @@ most of them say.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,9 @@ from selfsort.method.representation import extract_views
 from selfsort.method.transforms import TransformSet
 from selfsort.settings import ClusteringConfig
 
+NEIGHBOURS = "finding neighbours"
+CUT = "cutting the graph"
+
 
 class Agreement(NamedTuple):
     """Clusters (-1 for images that were left out of the graph), the graph's leading eigenvalues and
@@ -50,12 +54,13 @@ def agree(
     transforms: TransformSet,
     config: Config,
     seed: int,
-    on_batch: Callable[[int, int], None] | None = None,
+    on_stage: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Agreement:
     """Cluster the graph of neighbours in all views; `n_clusters=None` takes the number that its
     spectrum shows.
 
-    Of more than `clustering.max_samples` images a random sample is clustered.
+    Of more than `clustering.max_samples` images a random sample is clustered; `on_stage(name, done,
+    total)` tells progress.
     """
     settings = config.clustering
     chosen = sample_rows(len(inputs), settings.max_samples, seed)
@@ -66,27 +71,33 @@ def agree(
         transforms=transforms,
         jitter_config=config.jitter,
         seed=seed,
-        on_batch=on_batch,
+        on_batch=partial(on_stage, "comparing views"),
     )
-    graphs = (
-        neighbour_graph(
-            latent,
-            n_neighbours=settings.n_neighbours,
-            n_components=settings.n_components,
-            seed=seed,
+    graphs = []
+    for view, latent in enumerate(views):
+        on_stage(NEIGHBOURS, view, len(transforms))
+        graphs.append(
+            neighbour_graph(
+                latent,
+                n_neighbours=settings.n_neighbours,
+                n_components=settings.n_components,
+                seed=seed,
+            )
         )
-        for latent in views
-    )
+        on_stage(NEIGHBOURS, view + 1, len(transforms))
+    on_stage(CUT, 0, 2)
     graph = agreement_graph(graphs, min_support=settings.min_support, floor=settings.floor)
     most = max(settings.max_clusters, n_clusters or 0)
     n_over = config.recluster.factor * (n_clusters or 0)
     found = spectrum(graph, min(len(sample), max(most, n_over) + 1))
+    on_stage(CUT, 1, 2)
     cluster_count = count_clusters(found.values[: most + 1])
     wanted = n_clusters or cluster_count.n_clusters
     is_over = wanted not in (1, cluster_count.n_clusters) and wanted < n_over <= len(sample)
     n_found = n_over if is_over else wanted
     labels = np.full(len(inputs), -1)
     labels[chosen] = spectral_clusters(found, n_found, n_init=settings.n_init, seed=seed)
+    on_stage(CUT, 2, 2)
     return Agreement(
         labels, [round(float(value), 5) for value in found.values], cluster_count, is_over
     )

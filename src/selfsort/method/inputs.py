@@ -70,6 +70,8 @@ def infer(
     """
     module.eval()
     device = device_of(module)
+    if on_batch:
+        on_batch(0, len(inputs))
     for rows in inputs.preparation.batches(inputs.images):
         # not around the loop: the mode would hold for whoever asks for the batches, too
         with torch.inference_mode():

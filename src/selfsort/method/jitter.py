@@ -2,6 +2,8 @@
 context.
 """
 
+from functools import cache
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -31,18 +33,14 @@ def jitter(images: Images, config: JitterConfig, generator: torch.Generator) -> 
     if any(
         (config.shift, config.rotation, config.scale, config.shear, config.aspect, config.elastic)
     ):
-        grid = functional.affine_grid(
-            _affine(n_samples, config, generator), list(images.shape), align_corners=False
-        )
+        height, width = images.shape[2:]
+        moves = _affine(n_samples, config, generator)
         if config.elastic:
-            coarse = (
-                torch.randn(n_samples, 2, ELASTIC_GRID, ELASTIC_GRID, generator=generator)
-                * config.elastic
-            )
-            bent = functional.interpolate(
-                coarse, size=images.shape[2:], mode="bicubic", align_corners=False
-            )
-            grid = grid + bent.permute(0, 2, 3, 1)
+            bends = torch.randn(n_samples, 2, ELASTIC_GRID**2, generator=generator)
+            moves = torch.cat([moves, bends * config.elastic], dim=2)
+        # one product for all images; torch's `affine_grid` and `interpolate` take each by itself
+        places = moves.flatten(0, 1) @ _bases(height, width)[: moves.shape[2]]
+        grid = places.view(n_samples, 2, height, width).permute(0, 2, 3, 1)
         images = functional.grid_sample(
             images, grid.to(images.device), padding_mode="border", align_corners=False
         )
@@ -96,6 +94,21 @@ def _rectangles(images: Images, share: float, generator: torch.Generator) -> Ten
     blanked = torch.rand(n_samples, 1, 1, generator=generator) < share
     mask: Tensor = inside[:, 0, :, None] & inside[:, 1, None, :] & blanked
     return mask[:, None]
+
+
+@cache
+def _bases(height: int, width: int) -> Tensor:
+    """What the numbers of a matrix and of the elastic grid's points are multiplied with at each
+    pixel, (3 + points, pixels): its coordinates in [-1, 1], 1, and the point's smooth influence.
+    """
+    y, x = torch.meshgrid(
+        *((2 * torch.arange(side) + 1) / side - 1 for side in (height, width)), indexing="ij"
+    )
+    points = torch.eye(ELASTIC_GRID**2).view(-1, 1, ELASTIC_GRID, ELASTIC_GRID)
+    influence = functional.interpolate(
+        points, size=(height, width), mode="bicubic", align_corners=False
+    )
+    return torch.cat([torch.stack([x, y, torch.ones_like(x)]).flatten(1), influence.flatten(1)])
 
 
 def _affine(n_samples: int, config: JitterConfig, generator: torch.Generator) -> Tensor:

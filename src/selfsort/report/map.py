@@ -41,6 +41,8 @@ def project(
     """Points (images × 2) of t-SNE (perplexity 30, 350 steps) after PCA to 50 components. The same
     seed gives the same map.
     """
+    if on_step:
+        on_step(0, EARLY_STEPS + STEPS)
     from openTSNE import TSNE  # slow to import, and reading a map does not need it
     from openTSNE.affinity import PerplexityBasedNN
     from openTSNE.initialization import jitter, rescale

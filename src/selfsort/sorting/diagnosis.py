@@ -36,7 +36,7 @@ COLLAPSE = (
     "objective.affinity_weight."
 )
 
-JUDGED = 20_000
+JUDGED = 5000
 """Images from which the scores without truth are taken, at most."""
 
 JUDGEABLE = 64
@@ -131,9 +131,11 @@ def judge(
     rows = sample_rows(len(images), JUDGED, model.trained.seed)
     representation = model.trained.represent(images.take(rows), hooks)
     points = representation.space(model.config.clustering.space)
+    hooks.tell("judging", 0, 1)
     scores = score_without_truth(
         points, labels[rows], model.n_clusters, logits=representation.logits
     )
+    hooks.tell("judging", 1, 1)
     sizes = np.bincount(labels, minlength=model.n_clusters).tolist()
     return replace(scores, cluster_sizes=sizes)
 

@@ -30,7 +30,7 @@ def ask_others(model: Model, images: ImageSet, hooks: Hooks) -> Model:
     """Fit further networks, each from another start, and learn what most of them say."""
     trained = model.trained
     n_opinions = model.config.recluster.opinions
-    opinions = [model.assign(images, hooks).labels]
+    opinions = [model.assign_fitted(images, hooks).labels]
     flops = model.training_flops
     for number in range(2, n_opinions + 1):
         try:
@@ -43,7 +43,7 @@ def ask_others(model: Model, images: ImageSet, hooks: Hooks) -> Model:
             )
         except (TrainingStopped, TrainingError) as error:
             raise type(error)(f"network {number} of {n_opinions}: {error}") from error
-        opinions.append(other.assign(images, hooks).labels)
+        opinions.append(other.assign_fitted(images, hooks).labels)
         flops += other.training_flops
     labels = consensus(
         opinions, model.n_clusters, config=model.config.clustering, seed=trained.seed
@@ -52,6 +52,7 @@ def ask_others(model: Model, images: ImageSet, hooks: Hooks) -> Model:
     return replace(
         model,
         assigner=lesson.assigner,
+        assignment=lesson.assignment,
         history=(*model.history, *lesson.history),
         training_flops=flops + lesson.training_flops,
     )

@@ -106,7 +106,7 @@ class SelfSort(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[m
         hooks = self._hooks()
         seed = as_seed(self.random_state)
         model = fit_model(images, n_clusters=self.n_clusters, config=config, seed=seed, hooks=hooks)
-        self.labels_, self.confidence_ = model.assign(images, hooks)
+        self.labels_, self.confidence_ = model.assign_fitted(images, hooks)
         self.label_free_scores_ = judge(model, images, self.labels_, hooks)
         self.history_ = list(model.history)
         return self._adopt(model)

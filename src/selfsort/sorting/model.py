@@ -18,8 +18,9 @@ class Model:
     """A trained network and what assigns images to clusters.
 
     `asked` is the number of clusters asked for (None: as many as the images show), `agreement` the
-    clusters of the views' graph, if there was one, `fusion` those of all sources. A loaded model
-    has none of them, and no history.
+    clusters of the views' graph, if there was one, `fusion` those of all sources, `assignment` what
+    the images of the fit were given, if the fit had to know. A loaded model has none of them, and
+    no history.
     """
 
     trained: TrainedNetwork
@@ -27,6 +28,7 @@ class Model:
     asked: int | None
     agreement: Agreement | None = None
     fusion: Fusion | None = None
+    assignment: Assignment | None = None
     history: tuple[EpochRecord, ...] = ()
     training_flops: int = 0
 
@@ -50,6 +52,10 @@ class Model:
         """Cluster and confidence of each image."""
         return self.assigner.assign(images, hooks or Hooks())
 
+    def assign_fitted(self, images: ImageSet, hooks: Hooks | None = None) -> Assignment:
+        """The same of the images that it was fitted on, which may be known already."""
+        return self.assignment or self.assign(images, hooks)
+
     def reorder(self, order: Order) -> "Model":
         """The same with other numbers: what was cluster `order[i]` is now i."""
-        return replace(self, assigner=self.assigner.reorder(order))
+        return replace(self, assigner=self.assigner.reorder(order), assignment=None)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from selfsort.clustering.kmeans import cluster, order_by_size
+from selfsort.clustering.kmeans import Assignment, cluster, order_by_size
 from selfsort.clustering.views import Agreement, agree
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet, sample_rows
@@ -39,9 +39,10 @@ class Found(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What has learned clusters, what it went through, and what that has cost."""
+    """What has learned clusters, what it says of the images, its history, and what it has cost."""
 
     assigner: Assigner
+    assignment: Assignment
     history: tuple[EpochRecord, ...]
     training_flops: int
 
@@ -102,6 +103,7 @@ def sort_images(
         lesson.assigner,
         n_clusters,
         found.agreement,
+        assignment=lesson.assignment,
         history=lesson.history,
         training_flops=lesson.training_flops,
     )
@@ -111,8 +113,10 @@ def cluster_anew(model: Model, images: ImageSet, hooks: Hooks) -> NDArray[np.int
     """Clusters fitted on these images alone, with the one network as it is (the paper's protocol
     for a test set).
     """
-    hooks = replace(hooks, folder=None)  # the checkpoints there belong to other images
-    return sort_images(model.trained, images, model.asked, hooks).assign(images, hooks).labels
+    # the checkpoints there belong to other images
+    hooks = replace(hooks, folder=None, suffix=" (anew)")
+    anew = sort_images(model.trained, images, model.asked, hooks)
+    return anew.assign_fitted(images, hooks).labels
 
 
 def find_by_k_means(
@@ -148,7 +152,7 @@ def find_by_agreement(
         transforms=trained.transforms,
         config=trained.config,
         seed=trained.seed,
-        on_batch=hooks.stage("comparing views"),
+        on_stage=hooks.tell,
     )
     n_found = int(agreement.labels.max()) + 1
     n_wanted = n_clusters if agreement.is_over and n_clusters else n_found
@@ -204,8 +208,11 @@ def _finish(
     """Calibrate the classifier and number its clusters by size."""
     trained = assigner.trained
     inputs = assigner.inputs(trained, images)
+    hooks.tell("calibrating", 0, 1)
     calibrate(assigner.classifier, inputs, config=trained.config, seed=trained.seed)
-    labels = assigner.assign(images, hooks).labels
-    assigner = assigner.reorder(order_by_size(labels, assigner.n_clusters))
+    hooks.tell("calibrating", 1, 1)
+    labels, confidence = assigner.assign(images, hooks)
+    order = order_by_size(labels, assigner.n_clusters)
+    assignment = Assignment(np.argsort(order)[labels], confidence)
     flops = training_flops(assigner.classifier, inputs.preparation.shape) * n_images
-    return Lesson(assigner, tuple(history), flops)
+    return Lesson(assigner.reorder(order), assignment, tuple(history), flops)

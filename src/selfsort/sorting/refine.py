@@ -62,17 +62,33 @@ def refine(
         learning_rate=settings.learning_rate,
     )
     both_signs = config.refinement_jitter.invert
-    select = partial(_select, student=student, inputs=inputs, both_signs=both_signs)
+    select = partial(
+        _select, student=student, inputs=inputs, lessons=lessons, both_signs=both_signs, seed=seed
+    )
     task = student_task(STAGE, student, inputs, select, lessons, config=config, key=(seed,))
     history = run_loop(task, on_progress=hooks.progress, checkpoint=hooks.checkpoint(STAGE))
     return student.average.eval(), history
 
 
 def _select(
-    epoch: int, is_new: bool, *, student: Student, inputs: Inputs, both_signs: bool
+    epoch: int,
+    is_new: bool,
+    *,
+    student: Student,
+    inputs: Inputs,
+    lessons: Lessons,
+    both_signs: bool,
+    seed: int,
 ) -> Tensor:
-    """All labelled rows; each round but the first begins with labels from the average."""
+    """All labelled rows; each round but the first begins with labels from the average, of no more
+    images than the round will see.
+    """
     if epoch and is_new:
-        probable = probabilities(student.average, inputs, both_signs=both_signs)
-        student.labels.copy_(torch.from_numpy(probable.argmax(axis=1)))
+        draw = derive_generator("refined images", seed, epoch)
+        n_seen = lessons.n_steps * lessons.batch_size
+        rows = torch.randperm(len(inputs), generator=draw)[:n_seen].sort().values
+        sample = inputs.take(rows.numpy()) if len(rows) < len(inputs) else inputs
+        probable = probabilities(student.average, sample, both_signs=both_signs)
+        student.labels.fill_(-1)
+        student.labels[rows] = torch.from_numpy(probable.argmax(axis=1))
     return (student.labels >= 0).nonzero()[:, 0]

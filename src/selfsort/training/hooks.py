@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from selfsort.method.transforms import TransformSet
 from selfsort.training.loop import Hook, Progress
 
 StageHook = Callable[[str, int, int], None]
-"""Called as (stage, done, total) during the steps after training."""
+"""Called as (stage, done, total) during the steps after training; first with nothing done."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,14 @@ class Hooks:
         """The checkpoint file of a learning stage."""
         return self.folder / f"{stage}{self.suffix}.safetensors" if self.folder else None
 
+    def tell(self, name: str, done: int, total: int) -> None:
+        """So much of a step is done."""
+        if self.on_stage:
+            self.on_stage(name + self.suffix, done, total)
+
     def stage(self, name: str) -> Callable[[int, int], None] | None:
         """What is told (done, total) while a step lasts."""
-        hook = self.on_stage
-        return (lambda done, total: hook(name + self.suffix, done, total)) if hook else None
+        return partial(self.tell, name) if self.on_stage else None
 
     def progress(self, progress: Progress) -> bool | None:
         """One step is done; True stops the training."""

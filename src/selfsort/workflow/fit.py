@@ -174,7 +174,9 @@ def _fit(
     reference: NDArray[np.int64] | None,
     callbacks: Callbacks,
 ) -> Sorted:
+    callbacks.on_stage("looking for oddities", 0, 1)
     oddities = find_oddities(images)
+    callbacks.on_stage("looking for oddities", 1, 1)
     if lines := oddities.describe():
         callbacks.tell(f"{images.source}: {', '.join(lines)}; the report lists them")
     begin = time.monotonic() - folder.seconds_before()

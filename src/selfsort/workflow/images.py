@@ -37,10 +37,12 @@ def read_source(reading: Reading, size: int | None, callbacks: Callbacks) -> Ima
     """The images of a source; files are read at a size that can be looked at, also where the
     network works on a smaller one.
     """
+    callbacks.on_stage("reading images", 0, 1)
     images = read(
         replace(reading, size=max(size or 0, FOLDER_SIZE)),
         lambda done, total: callbacks.on_stage("reading images", done, total),
     )
+    callbacks.on_stage("reading images", len(images), len(images))
     if images.skipped:
         callbacks.tell(f"left out {len(images.skipped)} files that cannot be read:")
         for name, reason in images.skipped.items():

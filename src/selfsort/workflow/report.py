@@ -101,6 +101,7 @@ def write_report(
         assignments = apply_edits(assignments, history)
         run = replace(run, n_clusters=history.state.free)
     shorten = _shown(run, paths)
+    callbacks.on_stage("writing the report", 0, 1)
     page = render_report(
         _public(run, shorten),
         assignments,

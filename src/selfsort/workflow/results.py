@@ -66,6 +66,7 @@ def write_results(
     folder: RunFolder, images: ImageSet, sorter: SelfSort, run: Run, callbacks: Callbacks
 ) -> list[Path]:
     """Everything but the report; `run.json` is last but for the removal of the job."""
+    callbacks.on_stage("writing the results", 0, 1)
     sorter.save(folder.path)
     picture = render_clusters(images, sorter.labels_, sorter.confidence_, sorter.n_clusters_)
     save_bytes(folder.picture, picture)
@@ -80,6 +81,7 @@ def write_results(
     assignments = assignments_of(images, sorter.labels_, sorter.confidence_)
     save_run(folder.path, run, assignments, beside=[file.name for file in beside])
     folder.remove_state()
+    callbacks.on_stage("writing the results", 1, 1)
     return [folder.model, folder.record, folder.table, *beside[1:]]
 
 
