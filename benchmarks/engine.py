@@ -3,10 +3,11 @@
     python benchmarks/engine.py [--rounds 6] [--steps 5] [--threads N] [--out
     benchmarks/engine.json]
 
-Two processes take turns, a few steps each: `plain.py`, as a practitioner would write it, and
-selfsort's own training loop with recipe `paper`. Both do everything that a step takes (reading,
-transforming, learning). Between the turns this process measures the machine's sgemm peak, so all
-figures come from the same minutes. Nothing else should run meanwhile.
+Processes take turns, a few steps each: `plain.py`, as a practitioner would write it, and selfsort's
+own training loop with recipe `paper`, in 32 bits and, where the processor multiplies them by
+itself, in 16. The last case is recipe `standard`, which `plain.py` does not know. All do everything
+that a step takes (reading, transforming, learning). Between the turns this process measures the
+machine's sgemm peak, so all figures come from the same minutes. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -29,17 +30,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from plain import PlainNetwork, plain_batches, plain_loss
 from selfsort.cli.main import WAITING
-from selfsort.config import Config
 from selfsort.data.image_set import as_image_set
-from selfsort.method.devices import prepare_process
-from selfsort.method.inputs import Inputs
-from selfsort.method.network import build_network
-from selfsort.method.preparation import Preparation
+from selfsort.method.devices import has_bfloat16, prepare_process
 from selfsort.method.transforms import DIHEDRAL
+from selfsort.recipes import get_recipe
+from selfsort.sorting.trained import start_network
+from selfsort.training.hooks import Hooks
 from selfsort.training.loop import Progress, run_loop
 from selfsort.training.pretrain import training_task
 
-SHAPES = ((1, 16), (1, 28), (3, 32))
+CASES = (("paper", 1, 16), ("paper", 1, 28), ("paper", 3, 32), ("standard", 1, 16))
+"""Recipe, channels and side."""
+
+PLAIN = "plain"
 BATCH, N_IMAGES = 400, 20_000
 PHASES = ("data", "forward", "backward", "optimiser")
 Step = dict[str, float]
@@ -66,22 +69,17 @@ def plain_steps(pixels: Any) -> Iterator[Step]:
         yield dict(zip(PHASES, np.diff(times).tolist(), strict=True))
 
 
-def selfsort_steps(pixels: Any, tell: Callable[[Step], None]) -> None:
+def selfsort_steps(pixels: Any, recipe: str, bits: int, tell: Callable[[Step], None]) -> None:
     """The same by selfsort's own loop: `tell` is called after every step, and may keep the loop
     waiting.
     """
     images = as_image_set(pixels)
-    channels, size = pixels.shape[1], pixels.shape[2]
-    config = Config().replace({"training.epochs": 1_000_000})
-    network = build_network(
-        config.network,
-        shape=(channels, size, size),
-        n_parents=len(DIHEDRAL),
-        generator=torch.Generator().manual_seed(0),
+    changes = {"training.epochs": 1_000_000, "training.batch_size": BATCH, "precision": bits}
+    config = get_recipe(recipe).replace(changes)
+    trained = start_network(images, config=config, seed=0, hooks=Hooks(device="cpu"))
+    task = training_task(
+        trained.network, trained.inputs(images), transforms=DIHEDRAL, config=config, seed=0
     )
-    preparation = Preparation(channels, size, images.low, images.high, "unit")
-    inputs = Inputs(images, preparation)
-    task = training_task(network, inputs, transforms=DIHEDRAL, config=config, seed=0)
     marks: dict[str, float] = {}
 
     def mark(name: str) -> None:
@@ -168,31 +166,30 @@ class Turns:
             self.profiler.start()
 
 
-def work(kind: str, shape: tuple[int, int], threads: int | None, pipe: Connection) -> None:
+def work(kind: str, case: tuple[str, int, int], threads: int | None, pipe: Connection) -> None:
     """A process of its own that trains by turns."""
-    channels, size = shape
+    recipe, channels, size = case
     pixels = np.random.default_rng(0).integers(
         256, size=(N_IMAGES, channels, size, size), dtype=np.uint8
     )
     turns = Turns(pipe)
-    if kind == "plain":
+    if kind == PLAIN:
         torch.set_num_threads(threads or torch.get_num_threads())
         for step in plain_steps(pixels):
             turns.tell(step)
     else:
         prepare_process(threads)
-        selfsort_steps(pixels, turns.tell)
+        selfsort_steps(pixels, recipe, int(kind.split()[0]), turns.tell)
 
 
-def step_flops(shape: tuple[int, int]) -> int:
+def step_flops(channels: int, size: int) -> int:
     """Floating-point operations of forward and backward, as torch counts them: convolutions and
     matrix products.
     """
-    network = PlainNetwork(*shape)
+    network = PlainNetwork(channels, size)
     with FlopCounterMode(display=False) as counter:
-        loss = plain_loss(
-            network(torch.rand(BATCH, shape[0], shape[1], shape[1])), torch.arange(BATCH) % 8
-        )
+        images = torch.rand(BATCH, channels, size, size)
+        loss = plain_loss(network(images), torch.arange(BATCH) % 8)
         loss.backward()  # type: ignore[no-untyped-call]
     return int(counter.get_total_flops())
 
@@ -209,19 +206,21 @@ def sgemm_peak(size: int = 2048, repeats: int = 6) -> float:
 
 
 def compare(
-    shape: tuple[int, int], *, rounds: int, steps: int, threads: int | None
+    case: tuple[str, int, int], *, rounds: int, steps: int, threads: int | None
 ) -> dict[str, Any]:
-    """Both implementations by turns on one image shape."""
+    """All implementations by turns on one image shape."""
+    recipe, channels, size = case
+    kinds = [PLAIN] if recipe == "paper" else []
+    kinds += ["32 bits", "16 bits"] if has_bfloat16(torch.device("cpu")) else ["32 bits"]
     spawn = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
-    for kind in ("plain", "selfsort"):
+    for kind in kinds:
         pipes[kind], other = spawn.Pipe()
-        with patch.dict(
-            os.environ, WAITING if kind == "selfsort" else {}
-        ):  # as its command line does
-            spawn.Process(target=work, args=(kind, shape, threads, other), daemon=True).start()
+        with patch.dict(os.environ, {} if kind == PLAIN else WAITING):  # as its command line does
+            spawn.Process(target=work, args=(kind, case, threads, other), daemon=True).start()
     times: dict[str, list[Step]] = {kind: [] for kind in pipes}
-    memory, peaks, ratios = dict.fromkeys(pipes, 0.0), [], []
+    memory, peaks = dict.fromkeys(pipes, 0.0), []
+    ratios: dict[str, list[float]] = {kind: [] for kind in kinds}
     for turn in range(rounds + 1):
         peaks.append(sgemm_peak())
         means = {}
@@ -232,13 +231,16 @@ def compare(
             if turn:  # the first one warms up
                 times[kind] += done
         if turn:
-            ratios.append(means["plain"] / means["selfsort"])
+            for kind in kinds:
+                ratios[kind].append(means[kinds[0]] / means[kind])
     profiles = {}
     for kind, pipe in pipes.items():
         pipe.send((steps, True))
         *_, profiles[kind] = pipe.recv()
         pipe.send((0, False))
-    flops, peak, found = step_flops(shape), max(peaks), {}
+    # torch's counter does not see what a process of its own does; the plain network stands for ours
+    flops = step_flops(channels, size) if recipe == "paper" else None
+    peak, found = max(peaks), {}
     for kind, done in times.items():
         phases = {phase: statistics.median(step[phase] for step in done) for phase in PHASES}
         inside = statistics.median(sum(step.values()) - step["data"] for step in done)
@@ -246,59 +248,50 @@ def compare(
             "images_per_second": round(
                 BATCH / statistics.median(sum(step.values()) for step in done)
             ),
-            "share_of_peak": round(flops / inside / peak, 3),
+            "ratio": round(statistics.median(ratios[kind]), 2),
+            "ratios": [round(ratio, 2) for ratio in ratios[kind]],
+            "share_of_peak": round(flops / inside / peak, 3) if flops else None,
             "milliseconds": {phase: round(1000 * seconds, 1) for phase, seconds in phases.items()},
             "peak_memory_mb": round(memory[kind]),
             "profile": profiles[kind],
         }
     return {
-        "shape": f"{shape[0]}×{shape[1]}×{shape[1]}",
-        "ratio": round(statistics.median(ratios), 2),
-        "ratios": [round(ratio, 2) for ratio in ratios],
-        "gflop_per_step": round(flops / 1e9, 1),
+        "shape": f"{channels}×{size}×{size}",
+        "recipe": recipe,
+        "gflop_per_step": round(flops / 1e9, 1) if flops else None,
         "sgemm_gflops": round(peak / 1e9),
-        **found,
+        "kinds": found,
     }
 
 
 def tables(result: dict[str, Any]) -> str:
     """The figures as `RESULTS.md` has them."""
-    head = (
-        "| images | plain, images/s | selfsort, images/s | ratio | sgemm, GFLOP/s | plain, "
-        "of the peak | selfsort, of the peak "
-    )
-    head += (
-        "| plain: data / forward / backward / optimiser, ms | selfsort: the same | peak "
-        "memory, MB |"
-    )
-    lines = [head, "|---" * 10 + "|"]
-    for row in result["shapes"]:
-        kinds = [row[kind] for kind in ("plain", "selfsort")]
-        speeds, shares, times = (
-            [f"{kind['images_per_second']:,}" for kind in kinds],
-            [f"{kind['share_of_peak']:.0%}" for kind in kinds],
-            [
-                " / ".join(f"{value:.0f}" for value in kind["milliseconds"].values())
-                for kind in kinds
-            ],
-        )
-        ratio = f"**{row['ratio']:.2f}** ({min(row['ratios']):.2f}–{max(row['ratios']):.2f})"
-        memory = ", ".join(str(kind["peak_memory_mb"]) for kind in kinds)
-        cells = [row["shape"], *speeds, ratio, str(row["sgemm_gflops"]), *shares, *times, memory]
-        lines.append(f"| {' | '.join(cells)} |")
-    for row in result["shapes"]:
-        if row["shape"] == "1×28×28":
-            lines += [
-                "",
-                "| 1×28×28, share of the time | " + " | ".join(row["plain"]["profile"]) + " |",
-                "|---" * 9 + "|",
+    lines = [
+        "| images, recipe | what | images/s | first row by it | of the sgemm peak "
+        "| data / forward / backward / optimiser, ms | peak memory, MB |",
+        "|---" * 7 + "|",
+    ]
+    for row in result["cases"]:
+        for kind, found in row["kinds"].items():
+            ratio = f"**{found['ratio']:.2f}** ({min(found['ratios'])}–{max(found['ratios'])})"
+            share = found["share_of_peak"]
+            cells = [
+                f"{row['shape']}, {row['recipe']}",
+                kind,
+                f"{found['images_per_second']:,}",
+                ratio,
+                f"{share:.0%} of {row['sgemm_gflops']} GFLOP/s" if share else "–",
+                " / ".join(f"{value:.0f}" for value in found["milliseconds"].values()),
+                str(found["peak_memory_mb"]),
             ]
-            for text, kind in (("before: plain", "plain"), ("after: selfsort", "selfsort")):
-                lines.append(
-                    f"| {text} | "
-                    + " | ".join(f"{share:.1%}" for share in row[kind]["profile"].values())
-                    + " |"
-                )
+            lines.append(f"| {' | '.join(cells)} |")
+    for row in result["cases"]:
+        if (row["shape"], row["recipe"]) == ("1×28×28", "paper"):
+            lines += ["", "| 1×28×28, share of the time | " + " | ".join([*KINDS, "rest"]) + " |"]
+            lines.append("|---" * (len(KINDS) + 2) + "|")
+            for kind, found in row["kinds"].items():
+                shares = (f"{share:.1%}" for share in found["profile"].values())
+                lines.append(f"| {kind} | {' | '.join(shares)} |")
     return "\n".join(lines)
 
 
@@ -310,14 +303,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[size for _, size in SHAPES])
+    parser.add_argument("--cases", type=int, nargs="+", default=range(len(CASES)))
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "engine.json")
     arguments = parser.parse_args()
     threads = prepare_process(arguments.threads)
     rows = [
-        compare(shape, rounds=arguments.rounds, steps=arguments.steps, threads=arguments.threads)
-        for shape in SHAPES
-        if shape[1] in arguments.sizes
+        compare(CASES[i], rounds=arguments.rounds, steps=arguments.steps, threads=threads)
+        for i in arguments.cases
     ]
     capability = torch.backends.cpu.get_cpu_capability()
     result = {
@@ -325,7 +317,7 @@ def main() -> None:
         "cpu": capability,
         "torch": torch.__version__,
         "batch": BATCH,
-        "shapes": rows,
+        "cases": rows,
     }
     arguments.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(tables(result))
