@@ -21,10 +21,11 @@ from selfsort.explore.guard import MAX_BODY
 from selfsort.explore.session import Session
 from selfsort.report.map import Projection, save_projection
 from selfsort.runs.arrays import save_vectors
-from selfsort.runs.folder import JOURNAL, VECTORS
+from selfsort.runs.folder import JOURNAL, METADATA, VECTORS
 from selfsort.runs.journal import Journal, load_history
 from selfsort.runs.results import load_run
 from selfsort.runs.state import State
+from selfsort.runs.table import save_metadata
 
 TOKEN, PORT = "a-token-for-tests", 4321
 ORIGIN = f"http://127.0.0.1:{PORT}"
@@ -288,6 +289,42 @@ def test_lists_that_make_no_sense_are_refused(client: Client, path: str, content
     answer = client.post(path, content)
     assert answer.status_code == 400
     assert answer.json()["error"]
+
+
+def test_images_are_found_by_name_and_metadata(run_folder: Path) -> None:
+    _, assignments = load_run(run_folder)
+    n_images = len(assignments.names)
+    columns = {"camera": ["Nikon", "Leica"] * (n_images // 2), "place": ["Nikonos bay"] * n_images}
+    save_metadata(run_folder / METADATA, assignments.names, columns)
+    client = Client(run_folder)
+    with client.http:
+        assert len(client.get("api/search?text=nikon")["images"]) == n_images
+        found = client.get("api/search?text=camera:%20nikon")["images"]
+        assert found == list(range(0, n_images, 2))
+        (turned,) = client.get("api/search?text=TURNED")["images"]
+        assert assignments.names[turned] == "turned.jpg"
+        assert client.get("api/search?text=nowhere")["images"] == []
+        (item,) = client.post("api/items", {"images": [1]}).json()["items"]
+        assert item["columns"] == [["camera", "Leica"], ["place", "Nikonos bay"]]
+    (run_folder / METADATA).write_text("a,b\n1\n")  # damaged: the page works without it
+    client = Client(run_folder)
+    with client.http:
+        (item,) = client.post("api/items", {"images": [1]}).json()["items"]
+        assert item["columns"] == []
+
+
+def test_copies_and_odd_images_are_lists_of_the_page(run_folder: Path) -> None:
+    content = json.loads((run_folder / "run.json").read_text())
+    content["oddities"] = {"identical": [[4, 2]], "dark": [7]}
+    (run_folder / "run.json").write_text(json.dumps(content))
+    client = Client(run_folder)
+    with client.http:
+        page = client.http.get(f"/{TOKEN}/").text
+    lists = json.loads(page.partition('id="lists">')[2].partition("</script>")[0])
+    assert lists == {
+        "identical": {"title": "Identical images", "images": [4, 2]},
+        "dark": {"title": "Very dark images", "images": [7]},
+    }
 
 
 def test_exports(client: Client) -> None:

@@ -59,9 +59,9 @@ def test_browse_search_sort_page_and_enlarge(explored: Explored) -> None:
     )
     explored.ready()
 
-    page.get_by_label("Search clusters").fill("ster 2")
+    page.get_by_label("Search clusters; Enter searches images").fill("ster 2")
     assert list(explored.sizes()) == ["Cluster 2", "All images", "Outliers"]
-    page.get_by_label("Search clusters").fill("")
+    page.get_by_label("Search clusters; Enter searches images").fill("")
 
     explored.open_view("All images")
     assert explored.images.count() == 100

@@ -2,6 +2,7 @@
 map, similar images and suggestions.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -331,6 +332,28 @@ def test_suggestions_say_why_and_are_followed(browser: Browser, run_folder: Path
     explored.button("Suggestions…").click()
     expect(page.locator("#suggestions-list")).to_contain_text("Nothing to suggest")
     page.keyboard.press("Escape")
+    explored.close()
+    assert explored.complaints == []
+
+
+def test_images_are_searched_and_odd_ones_listed(browser: Browser, run_folder: Path) -> None:
+    record = json.loads((run_folder / "run.json").read_text())
+    record["oddities"] = {"similar": [[8, 9, 10]]}
+    (run_folder / "run.json").write_text(json.dumps(record))
+    explored = Explored(browser, run_folder)
+    page = explored.page
+    explored.open_view("Nearly identical images")
+    assert item_rows(explored) == [8, 9, 10]
+    search = page.get_by_label("Search clusters; Enter searches images")
+    search.fill("<img")
+    search.press("Enter")
+    expect(page.locator("#title")).to_have_text("Found: <img")
+    explored.says("1 image with “<img” in the name or metadata.")
+    assert explored.images.count() == 1
+    explored.images.first.click()
+    page.keyboard.press("o")
+    explored.says("Marked 1 image as outlier.")
+    expect(page.locator("#title")).to_have_text("Found: <img")
     explored.close()
     assert explored.complaints == []
 

@@ -115,9 +115,9 @@ def test_it_says_what_was_run(images: ImageSet) -> None:
     text = " ".join(page.text.split())
     for expected in (
         "digits:full", "Images 400", "Clusters 10", "Accuracy 98.7 %", "1 min 15 s",
-        "Recipe standard", "Seed 5", "8.4 TFLOP", "network.width 4",
+        "Recipe standard, seed 5", "8.4 TFLOP", "network.width 4",
         f"torch {current_versions()['torch']}", "One cluster holds 90% of the images.",
-        "What to do: Train longer (--epochs), or try another --seed.", "fall into 2 groups",
+        "What to do: Train longer (--epochs), or try another --seed.", "fall into 2 clear groups",
         "12.5 times", "silhouette 0.250", "98.70 % 99.00 % 97.00 % 96.00 %", "affinity α",
         "balance β", "pseudo accuracy", "could not be read: 1", "bad.png", "All 400 images",
         "targets met",
@@ -238,6 +238,33 @@ def test_a_thousand_clusters_do_not_make_an_endless_page(images: ImageSet) -> No
     assert "These are the largest 256 of 1,000 clusters" in page
     assert page.count("<article") == 256
     assert len(page) < 1_000_000
+
+
+def test_copies_and_odd_images_are_listed_with_their_pictures(images: ImageSet) -> None:
+    odd = {"identical": [[3, 9], [20, 21, 22]], "blurred": list(range(30, 50))}
+    page = Page(render_report(a_run(400, oddities=odd), sorted_digits(images), images, None))
+    text = " ".join(page.text.split())
+    assert "Worth a look" in text
+    assert "Identical images: 5" in text
+    assert "Blurred images: 20, the first of them" in text
+    assert "Blank" not in text.partition("Worth a look")[2].partition("Identical")[2]
+    plain = Page(render_report(a_run(400), sorted_digits(images), images, None))
+    assert "Worth a look" not in plain.text
+
+
+def test_metadata_is_told_where_its_values_repeat(images: ImageSet) -> None:
+    assignments = sorted_digits(images)
+    columns = {
+        "camera <b>": ["Nikon" if label == 0 else "Leica" for label in assignments.labels],
+        "number": [str(row) for row in range(400)],
+        "same": ["x"] * 400,
+    }
+    html = render_report(a_run(400), assignments, images, None, columns=columns)
+    text = " ".join(Page(html).text.split())
+    assert "camera <b>: “Nikon” (100.0 %)" in text
+    assert "number: " not in text
+    assert "same: " not in text
+    assert "camera <b>" not in html
 
 
 def test_the_page_is_the_same_every_time(images: ImageSet) -> None:

@@ -65,11 +65,11 @@ def test_suspicious_scores_are_named_with_a_remedy(
         ),
         (
             {"agreement": Agreement(np.zeros(2000, np.int64), [1], ClusterCount(5, 1.1), True)},
-            "no clear gap",
+            "no clear number of groups",
         ),
         (
             {"agreement": Agreement(np.zeros(2000, np.int64), [1], ClusterCount(7, 3.0), True)},
-            "shows 7 clusters, not 4",
+            "the images fall into 7 clear groups, not 4",
         ),
     ],
 )
@@ -91,7 +91,10 @@ def counted(model: Model, n_clusters: int, clarity: float) -> Model:
 def test_a_narrow_gap_at_the_number_asked_for_is_no_fault(good: Model) -> None:
     narrow = counted(good, 4, 1.05)
     assert diagnose(narrow, SCORES) == {}
-    assert "no clear gap" in diagnose(replace(narrow, asked=None), SCORES)["cluster count"]
+    assert (
+        "no clear number of groups"
+        in diagnose(replace(narrow, asked=None), SCORES)["cluster count"]
+    )
 
 
 def test_few_images_do_not_speak_against_the_number_asked_for(good: Model) -> None:
@@ -99,7 +102,8 @@ def test_few_images_do_not_speak_against_the_number_asked_for(good: Model) -> No
     good = replace(good, agreement=few)
     for clarity in (1.0, 3.0):
         warning = diagnose(counted(good, 2, clarity), SCORES)["cluster count"]
-        assert "shows 2 clusters, not 4, but 100 images are too few to count so many" in warning
+        groups = "2 clear groups" if clarity > 2 else "2 groups"
+        assert f"fall into {groups}, not 4, but 100 images are too few to tell" in warning
         assert "keep the number if you know it" in warning
         assert "recluster.opinions=5" in warning
     config = good.config.replace({"recluster.opinions": 5})

@@ -23,6 +23,7 @@ from selfsort.data.gallery import MAX_PACK, EncodedPicture
 from selfsort.errors import EditError, SelfsortError
 from selfsort.explore.guard import Guard
 from selfsort.explore.session import Session
+from selfsort.report.odd import TITLES, odd_rows
 from selfsort.report.static import read_static
 from selfsort.runs.export import EXPORTS
 
@@ -64,8 +65,13 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
                 run=session.run,
                 folder=name,
                 state=session.overview(),
+                lists={
+                    kind: {"title": TITLES[kind], "images": rows}
+                    for kind, rows in odd_rows(session.run.oddities).items()
+                },
                 exports=[[kind, form.title, form.text] for kind, form in EXPORTS.items()],
                 exports_go_to=_shown(session.export_to),
+                columns=list(session.columns),
                 modules=MODULES,
             )
         )
@@ -105,6 +111,9 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
 
     def rows(request: Request) -> Response:
         return _json({"images": session.rows(request.query_params.get("view", "")).tolist()})
+
+    def search(request: Request) -> Response:
+        return _json({"images": session.search(request.query_params.get("text", "")[:500])})
 
     async def likely(request: Request) -> Response:
         content = await _content(request)
@@ -184,6 +193,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             Route("/api/images", images),
             Route("/api/items", items, methods=["POST"]),
             Route("/api/rows", rows),
+            Route("/api/search", search),
             Route("/api/likely", likely, methods=["POST"]),
             Route("/api/similar/{index}", similar),
             Route("/api/suggestions", suggestions),

@@ -27,9 +27,10 @@ from selfsort.report.typical import Points, most_typical, places
 from selfsort.runs.arrays import load_vectors, save_vectors
 from selfsort.runs.edits import Edit, parse_edit
 from selfsort.runs.export import export
+from selfsort.runs.folder import RunFolder
 from selfsort.runs.journal import Journal
 from selfsort.runs.record import Run
-from selfsort.runs.table import Assignments
+from selfsort.runs.table import Assignments, load_columns
 
 N_EXAMPLES = 5
 """Images that stand for a cluster."""
@@ -61,6 +62,7 @@ class Session:
         self.vectors = load_vectors(folder, assignments)
         self.points = places(len(assignments.labels), self.map, self.vectors)
         self.places: NDArray[np.float32] | None = None
+        self.columns = load_columns(RunFolder(folder).metadata, len(assignments.labels))
         self.progress = ""
         self.turn = asyncio.Lock()
         self.sorted: tuple[object, NDArray[np.intp]] = (None, np.zeros(0, dtype=np.intp))
@@ -151,6 +153,18 @@ class Session:
         points = await self._described()
         return [int(one) for one in most_similar(points, row, N_SIMILAR)]
 
+    def search(self, text: str) -> list[int]:
+        """The images whose name or metadata hold a text; `column: text` looks in one column."""
+        column, colon, value = text.partition(":")
+        if colon and column.strip() in self.columns:
+            searched = [self.columns[column.strip()]]
+            text = value
+        else:
+            searched = [list(self.assignments.names), *self.columns.values()]
+        sought = text.strip().casefold()
+        hits = [np.array([sought in cell.casefold() for cell in cells]) for cells in searched]
+        return np.flatnonzero(np.any(hits, axis=0)).tolist()
+
     async def atlas(self) -> NDArray[np.float32]:
         """A place on the map for every image; the map is drawn if the run has none yet."""
         points = await self._described()
@@ -210,6 +224,7 @@ class Session:
             "confidence": round(float(self.confidence[row]), 4),
             "cluster": int(state.labels[row]),
             "outlier": bool(state.outliers[row]),
+            "columns": [[name, values[row]] for name, values in self.columns.items()],
         }
 
     async def edit(self, content: dict[str, Any]) -> str:

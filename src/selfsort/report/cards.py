@@ -1,25 +1,34 @@
 """What the report shows of each cluster: facts and example images; and the confusion table."""
 
 import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from selfsort.data.image_set import ImageSet
 from selfsort.data.pictures import data_uri, group_picture, sharp_picture
+from selfsort.report.odd import TITLES, odd_rows
 from selfsort.report.typical import Points, borderline, most_typical
 from selfsort.runs.table import Assignments
 from selfsort.text import printable
 
 MAX_TABLE = 40
-N_TYPICAL = 10
-N_BORDERLINE = 5
+N_TYPICAL = 8
+N_BORDERLINE = 4
+N_ODD = 8
+MAX_COLUMNS = 3
+MAX_VALUES = 50
+"""Columns of metadata that a card tells of, and their different values, at most."""
+
 MANY_CLUSTERS = 40
 """From here on each cluster shows fewer and smaller pictures, so that the page stays small."""
 
-SIDE = 96
+SIDE = 120
 SMALL_SIDE = 64
 GROUP_SIDE = 224
 SHARPNESS = 1.5
@@ -48,10 +57,19 @@ class Cluster:
     share: float
     confidence: float
     truth: tuple[str, float] | None
+    columns: list[tuple[str, str, float]]
     typical: list[Example]
     borderline: list[Example]
     together: str = ""
     """A picture of all of them over each other, as an address; of images there is none."""
+
+
+class Odd(NamedTuple):
+    """Images of a kind that somebody would want to know of: how many, and the first of them."""
+
+    title: str
+    size: int
+    examples: list[Example]
 
 
 class Confusion(NamedTuple):
@@ -68,6 +86,7 @@ def cluster_card(
     assignments: Assignments,
     images: ImageSet | None,
     points: Points | None,
+    columns: Mapping[str, Sequence[str]] | None = None,
 ) -> Cluster:
     """The facts and examples of one of `n_clusters` clusters."""
     members = np.flatnonzero((assignments.labels == number) & assignments.inner)
@@ -94,10 +113,41 @@ def cluster_card(
         share=len(members) / max(len(assignments.labels), 1),
         confidence=float(assignments.confidence[members].mean()) if len(members) else 0.0,
         truth=truth,
+        columns=_most_frequent(members, columns or {}),
         typical=[_example(int(row), assignments, images, side) for row in typical],
         borderline=[_example(int(row), assignments, images, side) for row in unclear],
         together=data_uri(whole) if whole is not None else "",
     )
+
+
+def _most_frequent(
+    members: NDArray[np.intp], columns: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str, float]]:
+    """Of each column of metadata whose values repeat, the value that most of the images have, with
+    its share.
+    """
+    found = []
+    for name, values in columns.items():
+        n_values = len(set(values))
+        own = Counter(value for row in members.tolist() if (value := values[row]))
+        if 1 < n_values <= MAX_VALUES and own:
+            ((value, count),) = own.most_common(1)
+            found.append((shown(name), shown(value), count / len(members)))
+    return found[:MAX_COLUMNS]
+
+
+def odd_images(
+    oddities: Mapping[str, Any], assignments: Assignments, images: ImageSet | None
+) -> list[Odd]:
+    """The copies, blank, dark and blurred images of a run."""
+    return [
+        Odd(
+            TITLES[kind],
+            len(rows),
+            [_example(row, assignments, images, SIDE) for row in rows[:N_ODD]],
+        )
+        for kind, rows in odd_rows(oddities).items()
+    ]
 
 
 def _example(row: int, assignments: Assignments, images: ImageSet | None, side: int) -> Example:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from selfsort.data.image_set import ImageSet
-from selfsort.report.cards import cluster_card, confusion, shown
+from selfsort.report.cards import cluster_card, confusion, odd_images, shown
 from selfsort.report.charts import spectrum_chart, training_charts
 from selfsort.report.map import Projection
 from selfsort.report.map_drawing import N_COLOURS, N_SHAPES, draw_map
@@ -32,12 +32,13 @@ def render_report(
     projection: Projection | None,
     vectors: Points | None = None,
     *,
+    columns: Mapping[str, Sequence[str]] | None = None,
     without_images: str = "",
     without_map: str = "",
     on_step: Callable[[int, int], None] | None = None,
 ) -> str:
-    """The page of a run. `without_images` and `without_map` say why these are missing. The same
-    arguments always give the same page.
+    """The page of a run; `columns` are its metadata. `without_images` and `without_map` say why
+    these are missing. The same arguments always give the same page.
     """
     sizes = np.bincount(assignments.labels[assignments.inner], minlength=run.n_clusters)
     order = np.argsort(-sizes, kind="stable")
@@ -47,7 +48,9 @@ def render_report(
     points = places(len(assignments.labels), projection, vectors)
     clusters = []
     for done, number in enumerate(numbers, start=1):
-        clusters.append(cluster_card(int(number), len(numbers), assignments, images, points))
+        clusters.append(
+            cluster_card(int(number), len(numbers), assignments, images, points, columns)
+        )
         if on_step:
             on_step(done, len(numbers))
     history = [record for record in run.history if {"stage", "epoch", "terms"} <= record.keys()]
@@ -56,6 +59,7 @@ def render_report(
     page: str = _template().render(
         run=replace(run, n_clusters=len(order)),
         clusters=clusters,
+        odd=odd_images(run.oddities, assignments, images),
         has_file_names=not all(name.isdecimal() for name in assignments.names),
         confidence=float(assignments.confidence.mean()) if len(assignments.confidence) else 0.0,
         history=history,

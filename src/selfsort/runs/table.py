@@ -181,6 +181,15 @@ def load_metadata(path: Path) -> dict[str, list[str]]:
     return columns
 
 
+def load_columns(path: Path, n_images: int) -> dict[str, list[str]]:
+    """The same for a page: nothing if the file does not fit the run or is damaged."""
+    try:
+        columns = load_metadata(path)
+    except ModelFileError:
+        return {}
+    return {name: values for name, values in columns.items() if len(values) == n_images}
+
+
 def _number(text: str) -> int:
     if len(text) > 10:
         raise ValueError(f"cluster {text[:20]!r} is too large")

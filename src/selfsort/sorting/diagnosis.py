@@ -177,9 +177,9 @@ def diagnose(model: Model, scores: LabelFreeScores) -> dict[str, str]:
 
 def _unclear(graph: str, count: ClusterCount) -> str:
     return (
-        f"the {graph} has no clear gap (the largest step is {count.clarity:.2f} times the next), "
-        "so the number of clusters is uncertain; look at the clusters and choose the number "
-        "yourself, or train longer (epochs)."
+        "the images fall into no clear number of groups (the largest step between the eigenvalues "
+        f"of the {graph} is {count.clarity:.2f} times the next); look at the clusters and choose "
+        "the number yourself, or train longer (epochs)."
     )
 
 
@@ -187,11 +187,12 @@ def _doubt(model: Model, agreement: Agreement) -> str | None:
     """What speaks against the number of clusters."""
     count = agreement.cluster_count
     n_images = int((agreement.labels >= 0).sum())
-    shown = f"the views' graph shows {count.n_clusters} clusters, not {model.n_clusters}"
+    clear = "clear " if count.clarity >= CLEAR_GAP else ""
+    shown = f"the images fall into {count.n_clusters} {clear}groups, not {model.n_clusters}"
     if model.n_clusters not in (1, count.n_clusters) and n_images < ENOUGH * model.n_clusters:
         is_alone = agreement.is_over and model.config.recluster.opinions == 1
         return (
-            f"{shown}, but {n_images} images are too few to count so many (it takes about "
+            f"{shown}, but {n_images} images are too few to tell for sure (it takes about "
             f"{ENOUGH} of each); keep the number if you know it, else look at the clusters."
             + (ASK_MORE if is_alone else "")
         )

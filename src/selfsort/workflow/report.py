@@ -24,6 +24,7 @@ from selfsort.runs.arrays import load_vectors, save_vectors
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.record import Run
 from selfsort.runs.results import Results, apply_edits, load_edits, load_run
+from selfsort.runs.table import load_columns
 from selfsort.workflow.images import Callbacks, changed_since, read_run_images, with_images
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def write_report(
         images,
         projection,
         vectors,
+        columns=load_columns(paths.metadata, run.n_samples),
         without_images=shorten(no_images),
         without_map=shorten(no_map),
         on_step=lambda done, total: callbacks.on_stage("writing the report", done, total),

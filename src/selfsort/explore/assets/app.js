@@ -16,13 +16,14 @@ const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
 
 let state, view, total = 0, offset = 0, isReviewing = false, isMap = false, drawing = 0, sending = Promise.resolve();
 let ahead = {}; // the page that will probably be opened next
-const lists = {}; // views that are lists of images, in an order of their own: { title, images }
+const lists = JSON.parse(byId("lists").textContent); // views that are lists of images, in an order of their own: { title, images }
 
 const cluster = (id) => state.clusters.find((entry) => entry.id === id);
 const title = (id) => cluster(id)?.name || `Cluster ${id}`;
 const viewTitle = () => ({ all: "All images", outliers: "Outliers" })[view] ?? lists[view]?.title ?? title(Number(view));
 const isCluster = () => /^\d+$/.test(view);
 const facts = (item) => `${item.outlier ? "outlier" : title(item.cluster)}, confidence ${percent(item.confidence)}`;
+const details = (item) => [facts(item), ...item.columns.filter(([, value]) => value).map(([name, value]) => `${name}: ${value}`)].join(" · ");
 const describe = (item) => `${item.name}, ${facts(item)}`;
 
 const grid = new Grid(byId("grid"), {
@@ -40,7 +41,7 @@ const atlas = new Atlas({
   describe: async (index) => describe(await itemOf(index)),
 });
 const viewer = new Viewer({
-  facts,
+  facts: details,
   examples: (item) => ({ label: `Typical of ${title(item.cluster)}`, rows: item.outlier ? [] : cluster(item.cluster)?.examples ?? [], pack: state.pack }),
   step: (item, direction) => grid.items[grid.items.findIndex(({ i }) => i === item.i) + direction],
   onSimilar: (item) => findSimilar(item),
@@ -250,6 +251,17 @@ async function findSimilar(item) {
   });
 }
 
+async function searchImages(text) {
+  if (!text.trim()) return;
+  await working("Searching", async () => {
+    const { images: found } = await request(`api/search?${new URLSearchParams({ text })}`);
+    lists.found = { title: `Found: ${text.trim()}`, images: found };
+    byId("search").value = "";
+    await showGrid("found");
+    say(`${images(found.length)} with “${text.trim()}” in the name or metadata.`);
+  });
+}
+
 function showSelected() {
   lists.selected = { title: "Selected images", images: [...grid.selected] };
   return showGrid("selected");
@@ -357,6 +369,7 @@ for (const [id, action] of Object.entries(clicks)) byId(id).addEventListener("cl
 for (const kind of ["dragover", "dragleave", "drop"]) byId("clusters").addEventListener(kind, drop);
 byId("order").addEventListener("change", () => turn(0));
 byId("search").addEventListener("input", drawClusters);
+byId("search").addEventListener("keydown", (event) => { if (event.key === "Enter") searchImages(byId("search").value); });
 byId("size").addEventListener("input", () => grid.resize(Number(byId("size").value)));
 
 try {
