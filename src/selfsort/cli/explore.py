@@ -105,12 +105,13 @@ def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
     from selfsort.workflow.images import Callbacks, read_run_images
 
     source = Path(run.reading.get("source", ""))
-    if run.reading and source.is_dir():
+    if run.reading and source.is_dir() and run.reading.get("kind") in (None, "images"):
         return FolderGallery(
             source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE)
         )
     images = read_run_images(run, Callbacks(tell=say))
-    if images.root is not None and list(images.names) == list(assignments.names):
+    are_same = images.modality == "images" and list(images.names) == list(assignments.names)
+    if images.root is not None and are_same:
         return FolderGallery(images.root, assignments.names, max(images.pixels.shape[2:]))
     return ArrayGallery(images)
 

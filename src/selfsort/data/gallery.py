@@ -109,8 +109,7 @@ class ArrayGallery(Gallery):
     def sizes(
         self, rows: Sequence[int], on_stage: Callable[[str, int, int], None]
     ) -> list[tuple[int, int]]:
-        height, width = self._images.pixels.shape[2:]
-        return [(width, height)] * len(rows)
+        return [as_picture(self._images, row).size for row in rows[:1]] * len(rows)
 
     def images(self, rows: NDArray[np.intp]) -> ImageSet:
         return self._images.take(rows)
