@@ -140,6 +140,13 @@ class TrainingConfig(Part):
         "constant; one-cycle: up during the first quarter, then down to nothing",
         choices=("constant", "one-cycle"),
     )
+    give_up: float = setting(
+        0.0,
+        "stop after an eighth of the training if the share of transformations told right has not "
+        "come so far from chance to all; the other sources then sort the images; 0: never",
+        low=0,
+        high=1,
+    )
 
 
 @dataclass(frozen=True)
@@ -265,6 +272,13 @@ class SourcesConfig(Part):
         0,
         "sets of at most so many images are sorted by all sources; 0: by the network alone",
         low=0,
+    )
+    unsure: float = setting(
+        0.0,
+        "larger sets, too, if the network has come less far than this from chance to knowing all "
+        "transformations; a sample of them is compared; 1: always",
+        low=0,
+        high=1,
     )
     encoder: str | None = setting(
         "auto",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from selfsort.method.descriptors import Colours, Gradients, Pixels, Textures
+from selfsort.method.descriptors import Colours, Gradients, Grain, Pixels, Relief, Textures
 from selfsort.method.patches import Patches
 from selfsort.method.sources import Projection, Shape
 
@@ -91,6 +91,37 @@ def test_pixels_do_not_depend_on_brightness() -> None:
     image = torch.rand(1, 3, 20, 20, generator=torch.Generator().manual_seed(2))
     plain = Pixels()(image)["pixels"]
     torch.testing.assert_close(Pixels()(image * 0.5 + 0.2)["pixels"], plain, atol=0.02, rtol=0.02)
+
+
+def test_relief_does_not_see_light_that_changes_slowly() -> None:
+    image = 0.3 + 0.5 * torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(4))
+    lamp = torch.linspace(0.2, 1.0, 32)[None, None, :, None]
+    plain, lit, other = (Relief()(one)["relief"] for one in (image, image * lamp, image.flip(3)))
+    likeness = torch.nn.functional.cosine_similarity
+    assert likeness(plain, lit).item() > 0.95 > 0.5 > likeness(plain, other).item()
+    assert Relief()(torch.full((1, 1, 32, 32), 0.4))["relief"].abs().max() < 1e-3
+
+
+def test_grain_counts_the_patterns_of_each_cell_as_a_slow_reference_does() -> None:
+    image = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(5))
+    pixels = np.pad(image[0, 0].numpy(), 1, mode="edge")
+    shares = Grain()(image)["grain"].square().view(59, 8, 8).numpy()
+    np.testing.assert_allclose(shares.sum(axis=0), 1, rtol=1e-5)
+    seen: dict[tuple[bool, ...], int] = {}
+    for row in range(4):
+        for column in range(4):  # the first cell
+            middle = pixels[row + 1, column + 1] - 1e-4
+            bits = tuple(
+                bool(pixels[row + down, column + right] >= middle) for down, right in Grain.around
+            )
+            seen[bits] = seen.get(bits, 0) + 1
+    is_arc = {bits: sum(bits[i] != bits[i - 1] for i in range(8)) <= 2 for bits in seen}
+    arcs = sorted(count for bits, count in seen.items() if is_arc[bits])
+    np.testing.assert_allclose(
+        sorted(n for n in shares[:58, 0, 0] * 16 if n > 0.5), arcs, rtol=1e-4
+    )
+    others = sum(count for bits, count in seen.items() if not is_arc[bits])
+    assert shares[58, 0, 0] * 16 == pytest.approx(others, abs=1e-3)
 
 
 def test_patches_tell_textures_apart_wherever_they_stand_and_repeat_by_seed() -> None:

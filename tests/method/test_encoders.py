@@ -182,6 +182,8 @@ def test_what_was_asked_for_is_taken_or_refused() -> None:
     assert settled.sources.encoder == "lite0"
     assert choice.reason.endswith("as asked")
     with pytest.raises(ConfigError, match="cannot take part: 20 images are more than"):
-        settle_encoder(config.replace({"sources.max_images": 10}), PHOTOS)
+        settle_encoder(config.replace({"sources.max_images": 10, "sources.unsure": 0.0}), PHOTOS)
+    _, choice = settle_encoder(config.replace({"sources.max_images": 10}), PHOTOS)
+    assert choice.reason.endswith("as asked, if the network learns too little by itself")
     with pytest.raises(ConfigError, match="should be auto, none, lite0"):
         settle_encoder(config.replace({"sources.encoder": "resnet"}), PHOTOS)

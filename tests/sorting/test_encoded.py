@@ -9,6 +9,8 @@ from PIL import Image
 from conftest import SMALL
 from selfsort import ModelFileError, SelfSort
 from selfsort.method import lite0
+from selfsort.metrics import score
+from selfsort.training.pretrain import n_epochs
 from selfsort.workflow.fit import sort_folder
 
 TINY = {**SMALL, "training.min_steps": 1, "training.min_images": 0}
@@ -79,3 +81,33 @@ def test_files_are_read_at_the_size_that_sources_use(
     assert result.run.reading["size"] == side
     assert result.run.config["sources"]["encoder"] == ("none" if encoder == "none" else "lite0")
     assert result.sorter.model_.reading_size == side
+
+
+def test_a_large_set_that_the_network_learns_nothing_from_is_sorted_by_a_sample(
+    tmp_path: Path,
+) -> None:
+    """Discs look the same however they are turned: there is nothing to learn."""
+    images, colour = discs(90)
+    settings: dict[str, float] = {**SMALL, "training.min_steps": 16, "training.min_images": 0}
+    settings |= {"sources.max_images": 40, "training.give_up": 0.5}
+    sorter = SelfSort(3, settings=settings, encoder="none").fit(images)
+    planned = n_epochs(sorter.config_.training, len(images))
+    assert len(sorter.history_) == max(1, planned // 8) < planned
+    fusion = sorter.model_.fusion
+    assert fusion is not None
+    assert len(fusion.labels) == 40
+    assert all("network" not in one.sources for one in fusion.selections)
+    assert len(sorter.labels_) == 90
+    assert score(colour, sorter.labels_).accuracy > 0.95
+    loaded = SelfSort.load(sorter.save(tmp_path))
+    assert (loaded.predict(images) == sorter.labels_).all()
+    assert (loaded.cluster_anew(images[:40]) >= 0).all()
+
+
+def test_a_network_alone_never_gives_up() -> None:
+    images, _ = discs(40)
+    settings: dict[str, float] = {**SMALL, "training.min_steps": 16, "training.min_images": 0}
+    settings |= {"sources.max_images": 0, "training.give_up": 0.9, "refinement.steps": 2}
+    sorter = SelfSort(3, settings=settings).fit(images)
+    trained = [record for record in sorter.history_ if record.stage == "training"]
+    assert len(trained) == n_epochs(sorter.config_.training, len(images))

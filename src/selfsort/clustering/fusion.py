@@ -11,13 +11,8 @@ more eigenvectors than clusters: a small tight group takes an eigenvector of its
 k of them a class would have none left.
 
 No source is right for all images, and no labels say which are. So many selections are cut, each
-from two graphs, and judged by three numbers that need no labels:
-
-    stability    do the two graphs give the same clusters (adjusted Rand index)
-    balance      are the clusters of like size (entropy)
-    popularity   do the cuts of other selections say the same (mutual information, mean over them)
-
-The ranks are added. The best third vote, and the consensus of their cuts are the clusters.
+from two graphs, and judged (`judge.py`). The three best vote: the consensus of their cuts are the
+clusters. How many of the selections say the same of an image is how sure it is.
 """
 
 from collections import Counter
@@ -29,30 +24,49 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.metrics import adjusted_rand_score
 
+from selfsort.clustering.judge import (
+    Candidate,
+    Labels,
+    Verdict,
+    estimate_accuracy,
+    judge,
+    tightness,
+)
 from selfsort.clustering.kmeans import cluster
 from selfsort.clustering.spectral import (
     ClusterCount,
     Spectrum,
     consensus_spectrum,
-    count_clusters,
+    count_roughly,
     join,
     spectrum,
 )
 from selfsort.metrics import align_clusters
 
-Labels = NDArray[np.int64]
+FEWEST, MOST = 3, 7
+"""Neighbours of an image in the first of the two graphs of a selection."""
 
-GRAPHS = ((7, 2.5), (12, 1.5))
-"""Neighbours of an image, and γ: two different looks at one selection of sources."""
+OF_CLASS = 0.3
+"""As many as this share of a class of mean size, between these two: among more than its own class
+an image has none that are right.
+"""
 
-MOST_NEIGHBOURS = max(n_neighbours for n_neighbours, _ in GRAPHS)
-TRIPLES = 32
-"""Selections of three sources that are tried, at most."""
+WIDER = 12 / 7
+"""By how much more neighbours the second graph has."""
 
-KEPT = 1 / 3
-"""Share of the selections that vote."""
+POWERS = (2.5, 1.5)
+"""γ of the two graphs."""
+
+MOST_NEIGHBOURS = round(WIDER * MOST)
+TUPLES = 24
+"""Selections of two and of three sources that are tried, at most, of each."""
+
+KEPT = 3
+"""Selections that vote."""
+
+HEARD = 1 / 3
+"""Share of the selections that are heard on how sure the votes are."""
 
 MORE_VECTORS = 30
 DIFFUSION = 2
@@ -79,24 +93,27 @@ class Neighbours:
 
 
 class Selection(NamedTuple):
-    """Some sources, and what their cuts are like; `is_kept`: it is among those that vote."""
+    """Some sources, their two cuts, and the judge's verdict; `is_kept`: it is among those that
+    vote.
+    """
 
     sources: tuple[str, ...]
-    stability: float
-    balance: float
-    popularity: float
+    cuts: tuple[Labels, ...]
+    verdict: Verdict
     is_kept: bool
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """The consensus: `votes` (images × clusters) are the shares of the cuts that put an image into
-    a cluster, `labels` the clusters, `selections` what was tried. The eigenvalues are those of the
-    sum of all sources, and the count is the number of clusters that they show.
+    """The consensus: `labels` the clusters, `votes` (images × clusters) the shares of the cuts that
+    put an image into a cluster, `accuracy` the share of images that is likely to be right,
+    `selections` what was tried. The eigenvalues are those of the sum of all sources, and the count
+    is the number of clusters that they show.
     """
 
     labels: Labels
     votes: NDArray[np.float32]
+    accuracy: float
     selections: list[Selection]
     eigenvalues: list[float]
     cluster_count: ClusterCount
@@ -121,64 +138,82 @@ def fuse(
 
     `n_clusters=None` takes the number, at most `max_clusters`, that the sum of all graphs shows.
     """
-    graphs = {
-        n_neighbours: {name: source.graph(n_neighbours) for name, source in sources.items()}
-        for n_neighbours, _ in GRAPHS
-    }
     tried = selections(list(sources), seed)
-    whole = _graph(graphs, tried[0], *GRAPHS[0])
+    whole = _graph([source.graph(MOST) for source in sources.values()], POWERS[0])
     shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, whole.shape[0]))
-    count = count_clusters(shown.values)
+    count = count_roughly(shown.values, whole.shape[0])
     n_clusters = n_clusters or count.n_clusters
-    cuts: list[list[Labels]] = []
+    looks = [
+        {name: source.graph(n_neighbours) for name, source in sources.items()}
+        for n_neighbours in neighbours_for(whole.shape[0] / n_clusters)
+    ]
+    candidates: list[Candidate] = []
     for names in tried:
-        pair = [_graph(graphs, names, *kind) for kind in GRAPHS]
-        cuts.append([cut(graph, n_clusters, seed=seed) for graph in pair])
+        pair = [
+            _graph([graphs[name] for name in names], power)
+            for graphs, power in zip(looks, POWERS, strict=True)
+        ]
+        cuts = tuple(cut(graph, n_clusters, seed=seed) for graph in pair)
+        candidates.append(Candidate(cuts, tightness(cuts[0], pair[0], n_clusters)))
         if on_step:
-            on_step(len(cuts), len(tried))
-    stability = np.array([adjusted_rand_score(*pair) for pair in cuts])
-    balance = [sum(evenness(one, n_clusters) for one in pair) / len(pair) for pair in cuts]
-    popularity = shared_information([pair[0] for pair in cuts])
-    score = _rank(stability) + _rank(np.array(balance)) + _rank(popularity)
-    n_kept = max(1, round(KEPT * len(tried)))
-    kept = np.argsort(-score, kind="stable")[:n_kept]
-    voters = [labels for row in kept for labels in cuts[row]]
-    labels = diffused_clusters(
-        consensus_spectrum(voters, n_clusters + min(2 * n_clusters, MORE_VECTORS)),
-        n_clusters,
-        seed=seed,
+            on_step(len(candidates), len(tried))
+    verdicts = judge(candidates, list(looks[0].values()), n_clusters)
+    order = np.argsort([-verdict.score for verdict in verdicts], kind="stable")
+    n_heard = max(KEPT, round(HEARD * len(order)))
+    kept, heard = (
+        [labels for row in order[:n] for labels in candidates[row].cuts] for n in (KEPT, n_heard)
+    )
+    n_values = n_clusters + min(2 * n_clusters, MORE_VECTORS)
+    labels = diffused_clusters(consensus_spectrum(kept, n_values), n_clusters, seed=seed)
+    votes = count_votes(kept, labels, n_clusters)
+    accuracy = estimate_accuracy(
+        [verdicts[row] for row in order[:KEPT]],
+        agreement=float(votes[np.arange(len(labels)), labels].mean()),
     )
     judged = [
-        Selection(names, float(stability[row]), balance[row], float(popularity[row]), row in kept)
-        for row, names in enumerate(tried)
+        Selection(names, candidate.cuts, verdict, row in order[:KEPT])
+        for row, (names, candidate, verdict) in enumerate(
+            zip(tried, candidates, verdicts, strict=True)
+        )
     ]
-    eigenvalues = [round(float(value), 5) for value in shown.values]
-    return Fusion(labels, count_votes(voters, labels, n_clusters), judged, eigenvalues, count)
+    return Fusion(
+        labels,
+        (votes + count_votes(heard, labels, n_clusters)) / np.float32(2),
+        accuracy,
+        judged,
+        [round(float(value), 5) for value in shown.values],
+        count,
+    )
 
 
-def _graph(
-    graphs: Mapping[int, Mapping[str, csr_array]],
-    names: Sequence[str],
-    n_neighbours: int,
-    power: float,
-) -> csr_array:
-    """The graph of some sources."""
-    total = csr_array(sum(graphs[n_neighbours][name] for name in names))
-    return csr_array(total.power(power))
+def neighbours_for(class_size: float) -> tuple[int, int]:
+    """Neighbours in the two graphs of a selection, for classes of such a mean size.
+
+    >>> neighbours_for(300), neighbours_for(10)
+    ((7, 12), (3, 5))
+    """
+    first = min(max(round(OF_CLASS * class_size), FEWEST), MOST)
+    return first, round(WIDER * first)
+
+
+def _graph(graphs: Sequence[csr_array], power: float) -> csr_array:
+    """The sum of some sources' graphs, to a power."""
+    return csr_array(csr_array(sum(graphs)).power(power))
 
 
 def selections(names: Sequence[str], seed: int) -> list[tuple[str, ...]]:
-    """All sources, all but one, and three at a time (of many triples a random sample).
+    """All sources, each alone, all but one, and two or three at a time (a random sample of many).
 
     >>> selections(["a", "b", "c"], 0)
-    [('a', 'b', 'c'), ('b', 'c'), ('a', 'c'), ('a', 'b')]
+    [('a', 'b', 'c'), ('a',), ('b',), ('c',), ('b', 'c'), ('a', 'c'), ('a', 'b')]
     """
-    found = [tuple(names)]
+    found = [tuple(names), *((name,) for name in names)]
     if len(names) > 2:
         found += [tuple(one for one in names if one != left_out) for left_out in names]
-    triples = list(combinations(names, 3))
-    chosen = np.random.default_rng(seed).permutation(len(triples))[:TRIPLES]
-    found += [triples[row] for row in np.sort(chosen)]
+    draw = np.random.default_rng(seed)
+    for size in (2, 3):
+        tuples = list(combinations(names, size))
+        found += [tuples[row] for row in np.sort(draw.permutation(len(tuples))[:TUPLES])]
     return list(dict.fromkeys(found))
 
 
@@ -196,32 +231,6 @@ def diffused_clusters(found: Spectrum, n_clusters: int, *, seed: int) -> Labels:
     return cluster(units, n_clusters, n_init=STARTS, seed=seed).assign(units).labels
 
 
-def evenness(labels: Labels, n_clusters: int) -> float:
-    """The entropy of the clusters' sizes, 1 where all are alike.
-
-    >>> evenness(np.array([0, 1, 0, 1]), 2), evenness(np.array([0, 0, 0]), 2)
-    (1.0, 0.0)
-    """
-    shares = np.bincount(labels, minlength=n_clusters) / len(labels)
-    shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum() / np.log(max(n_clusters, 2))) + 0.0
-
-
-def shared_information(clusterings: Sequence[Labels]) -> NDArray[np.float64]:
-    """For each clustering, the mean of its mutual information with all of them (in nats)."""
-    columns = [labels[:, None] == np.unique(labels) for labels in clusterings]
-    ends = np.cumsum([column.shape[1] for column in columns])
-    members = np.concatenate(columns, axis=1).astype(np.float32)
-    joint = (members.T @ members).astype(np.float64) / len(members)
-    shares = np.diag(joint)
-    chance = np.outer(shares, shares)
-    terms = np.where(joint > 0, joint * np.log(np.where(joint > 0, joint, 1) / chance), 0)
-    starts = np.concatenate([[0], ends[:-1]])
-    information = np.add.reduceat(np.add.reduceat(terms, starts, axis=0), starts, axis=1)
-    means: NDArray[np.float64] = information.mean(axis=1)
-    return means
-
-
 def count_votes(voters: Sequence[Labels], labels: Labels, n_clusters: int) -> NDArray[np.float32]:
     """The share of the clusterings that put each image into each cluster of `labels`, after their
     numbers are matched to these.
@@ -232,7 +241,3 @@ def count_votes(voters: Sequence[Labels], labels: Labels, n_clusters: int) -> ND
         matched = np.argsort(align_clusters(voter, labels, n_clusters))[voter]
         votes[rows, matched] += 1 / len(voters)
     return votes
-
-
-def _rank(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(len(values) - 1, 1)

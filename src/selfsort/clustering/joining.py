@@ -17,7 +17,8 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
-from selfsort.clustering.fusion import Fusion, Labels, count_votes
+from selfsort.clustering.fusion import Fusion, count_votes
+from selfsort.clustering.judge import Labels
 from selfsort.clustering.spectral import count_clusters, join, nearest, spectrum
 
 N_NEIGHBOURS = 7
@@ -56,7 +57,9 @@ def join_sources(
     labels = ward(squared_distances(members.astype(np.float32)), n_clusters)
     votes = count_votes(opinions, labels, n_clusters)
     eigenvalues = [round(float(value), 5) for value in shown.values]
-    return Fusion(votes.argmax(axis=1), votes, [], eigenvalues, count)
+    found = votes.argmax(axis=1)
+    agreement = float(votes[np.arange(len(found)), found].mean())
+    return Fusion(found, votes, agreement, [], eigenvalues, count)
 
 
 def squared_distances(points: NDArray[np.float32]) -> Distances:

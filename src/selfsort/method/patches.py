@@ -25,6 +25,9 @@ WHITENING = 0.1
 THRESHOLD = 0.5
 """Answers below this are none."""
 
+STEP = 2
+"""Pixels between two places at which the atoms are asked."""
+
 SIDES = {False: (32, 6), True: (48, 8)}
 """Side of the image and of a patch, for small and for large images."""
 
@@ -47,11 +50,11 @@ class Patches(nn.Module):
         """Mean answers, as square roots: (batch, 512) and (batch, 4 · 512)."""
         images = resize(images, self.image_side)
         n_values = self.filters[0].numel()
-        mean = functional.avg_pool2d(images, self.side, 1).mean(dim=1, keepdim=True)
-        square = functional.avg_pool2d(images.square(), self.side, 1).mean(dim=1, keepdim=True)
+        mean = functional.avg_pool2d(images, self.side, STEP).mean(dim=1, keepdim=True)
+        square = functional.avg_pool2d(images.square(), self.side, STEP).mean(dim=1, keepdim=True)
         variance = (square - mean.square()).clamp(min=0) * n_values / (n_values - 1)
         # each filter sums to 0, so it removes the mean of its patch by itself
-        found = functional.conv2d(images, self.filters) / (variance + QUIET).sqrt()
+        found = functional.conv2d(images, self.filters, stride=STEP) / (variance + QUIET).sqrt()
         found = found - self.offsets[:, None, None]
         answers = torch.cat([found - THRESHOLD, -found - THRESHOLD], dim=1).clamp_(min=0)
         return {

@@ -11,9 +11,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
-from selfsort.method.descriptors import Colours, Gradients, Pixels, Textures
+from selfsort.method.descriptors import Colours, Gradients, Grain, Pixels, Relief, Textures
 from selfsort.method.encoders import ENCODER
 from selfsort.method.inputs import Inputs, infer_all
 from selfsort.method.patches import FROM_SIDE, Patches
@@ -22,6 +23,9 @@ from selfsort.method.series_descriptors import series_describers
 
 LESSON = 3000
 """Images that describers learn from, at most."""
+
+PIECE = 8
+"""Images that are described at a time: what is computed of them stays in the processor's cache."""
 
 
 class Shape(NamedTuple):
@@ -37,7 +41,9 @@ class Shape(NamedTuple):
 
 SHAPES = {
     "pixels": Shape(64, 0.0),
+    "relief": Shape(128, 0.5),
     "gradients": Shape(128, 0.5),
+    "grain": Shape(128, 0.5),
     "colours": Shape(64, 0.0),
     "textures": Shape(64, 0.0),
     "patches": Shape(64, 0.5),
@@ -83,18 +89,14 @@ class Projection(nn.Module):
     def fit(cls, description: Tensor, shape: Shape) -> "Projection":
         """The leading directions of a description (images × values)."""
         centre = description.mean(dim=0)
-        centred = (description - centre).double()
-        n_samples, n_values = centred.shape
-        n_directions = min(shape.n_directions, n_samples, n_values)
-        if n_values <= n_samples:
-            strengths, axes = torch.linalg.eigh(centred.T @ centred)
-        else:  # the same directions from the smaller matrix
-            strengths, weights = torch.linalg.eigh(centred @ centred.T)
-            axes = centred.T @ weights / strengths.clamp(min=1e-9).sqrt()
-        leading = strengths.flip(0)[:n_directions].clamp(min=1e-9)
-        axes = axes.flip(1)[:, :n_directions] * leading ** (-shape.evening / 2)
+        n_directions = min(shape.n_directions, *description.shape)
+        _, strengths, directions = randomized_svd(
+            (description - centre).numpy(), n_directions, n_iter=4, random_state=0
+        )
+        leading = torch.from_numpy(strengths.copy()).double().square().clamp(min=1e-9)
+        axes = torch.from_numpy(directions.T.copy()).double() * leading ** (-shape.evening / 2)
         axes[:, leading < 1e-7 * leading[0]] = 0  # nothing is there but rounding
-        found = cls(n_values, n_directions)
+        found = cls(description.shape[1], n_directions)
         found.centre.copy_(centre)
         found.axes.copy_(axes)
         return found
@@ -112,7 +114,8 @@ class Sources(nn.Module):
         """What all describers say of a batch."""
         said: dict[str, Tensor] = {}
         for describer in self.describers.values():
-            said |= describer(images)
+            pieces = [describer(piece) for piece in torch.split(images, PIECE)]
+            said |= {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
         return said
 
     def forward(self, images: Tensor) -> Tensor:
@@ -137,7 +140,9 @@ def image_describers(
     """The describers that suit images of this shape."""
     describers: dict[str, nn.Module] = {
         "pixels": Pixels(),
+        "relief": Relief(),
         "gradients": Gradients(),
+        "grain": Grain(),
         "textures": Textures(),
         "patches": Patches(channels, size >= FROM_SIDE),
     }

@@ -4,7 +4,6 @@ import numpy as np
 import torch
 
 from selfsort.clustering.joining import join_sources
-from selfsort.clustering.kmeans import order_by_size
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.method.inputs import Inputs
 from selfsort.method.sources import DESCRIBERS, SHAPES, learn_sources, project
@@ -38,9 +37,8 @@ def sort_by_joining(
         max_clusters=settings.max_clusters,
         on_step=hooks.stage("joining"),
     )
-    n_clusters = fusion.votes.shape[1]
     vectors = np.concatenate([*described.vectors.values(), latent], axis=1)
-    vote = LinearVote.fit(torch.from_numpy(vectors), torch.from_numpy(fusion.votes))
+    votes = torch.from_numpy(fusion.votes)
+    vote = LinearVote.fit(torch.from_numpy(vectors), votes, fusion.accuracy)
     assigner = BySources(trained, preparation, described.sources, projection, vote)
-    labels = assigner.assign(images, hooks).labels
-    return SortedBySources(assigner.reorder(order_by_size(labels, n_clusters)), fusion)
+    return SortedBySources.by_size(assigner, fusion, assigner.assign(images, hooks))

@@ -2,12 +2,14 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours, fuse
-from selfsort.clustering.kmeans import order_by_size
+from selfsort.clustering.kmeans import Assignment, order_by_size
 from selfsort.clustering.spectral import nearest, nearest_in_subspace
-from selfsort.data.image_set import ImageSet
+from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
 from selfsort.method.representation import extract_views
@@ -26,10 +28,20 @@ many more images: their edges are surer than those of others.
 
 
 class SortedBySources(NamedTuple):
-    """What assigns images, and how its clusters were found."""
+    """What assigns images, how its clusters were found, and what it says of these images."""
 
     assigner: BySources
     fusion: Fusion
+    assignment: Assignment
+
+    @classmethod
+    def by_size(
+        cls, assigner: BySources, fusion: Fusion, assignment: Assignment
+    ) -> "SortedBySources":
+        """With the largest cluster first."""
+        order = order_by_size(assignment.labels, assigner.n_clusters)
+        labels = np.argsort(order)[assignment.labels]
+        return cls(assigner.reorder(order), fusion, assignment._replace(labels=labels))
 
 
 def sort_by_sources(
@@ -37,8 +49,13 @@ def sort_by_sources(
 ) -> SortedBySources:
     """Describe the images in every way, let the graphs of neighbours vote, learn the votes.
 
-    `n_clusters=None` takes the number that the sum of all graphs shows.
+    `n_clusters=None` takes the number that the sum of all graphs shows. Of more than
+    `sources.max_images` images a random sample is compared.
     """
+    sample = sample_rows(len(images), trained.config.sources.max_images, trained.seed)
+    if len(sample) < len(images):
+        assigner, fusion, _ = sort_by_sources(trained, images.take(sample), n_clusters, hooks)
+        return SortedBySources.by_size(assigner, fusion, assigner.assign(images, hooks))
     channels, *sides = images.pixels.shape[1:]
     size = min(max(8, *sides), MAX_SIDE)
     preparation = trained.source_preparation(channels, size)
@@ -49,6 +66,34 @@ def sort_by_sources(
         seed=trained.seed,
         on_batch=hooks.stage("describing the images"),
     )
+    sources = {
+        name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0))
+        for name, vectors in described.vectors.items()
+    }
+    assert described.pixels is not None, "images are described by their pixels, too"
+    sources["subspace"] = Neighbours([nearest_in_subspace(described.pixels, MOST_NEIGHBOURS)])
+    vectors = [torch.from_numpy(values) for values in described.vectors.values()]
+    projection = None
+    if trained.learned >= trained.config.training.give_up:
+        latent = trained.represent(images, hooks).latent
+        projection, projected = project(latent, SHAPES[NETWORK])
+        vectors.append(torch.from_numpy(projected))
+        sources[NETWORK] = Neighbours(_views(trained, images, hooks), WEIGHTS[NETWORK])
+    fusion = fuse(
+        sources,
+        n_clusters,
+        max_clusters=trained.config.clustering.max_clusters,
+        seed=trained.seed,
+        on_step=hooks.stage("weighing sources"),
+    )
+    together = torch.cat(vectors, dim=1)
+    vote = LinearVote.fit(together, torch.from_numpy(fusion.votes), fusion.accuracy)
+    assigner = BySources(trained, preparation, described.sources, projection, vote)
+    return SortedBySources.by_size(assigner, fusion, assigner.decide(together))
+
+
+def _views(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> list[NDArray[np.int64]]:
+    """The neighbours under each transformation."""
     assert trained.transforms is not None, "the network was trained a moment ago"
     views = extract_views(
         trained.network,
@@ -58,31 +103,4 @@ def sort_by_sources(
         seed=trained.seed,
         on_batch=hooks.stage("comparing views"),
     )
-    shape = SHAPES[NETWORK]
-    sources = {
-        name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0))
-        for name, vectors in described.vectors.items()
-    }
-    assert described.pixels is not None, "images are described by their pixels, too"
-    sources["subspace"] = Neighbours([nearest_in_subspace(described.pixels, MOST_NEIGHBOURS)])
-    sources[NETWORK] = Neighbours(
-        [nearest(project(view, shape)[1], MOST_NEIGHBOURS) for view in views], WEIGHTS[NETWORK]
-    )
-    fusion = fuse(
-        sources,
-        n_clusters,
-        max_clusters=trained.config.clustering.max_clusters,
-        seed=trained.seed,
-        on_step=hooks.stage("weighing sources"),
-    )
-    n_clusters = fusion.votes.shape[1]
-    latent = trained.represent(images, hooks).latent
-    projection, _ = project(latent, shape)
-    assigner = BySources(
-        trained, preparation, described.sources, projection, LinearVote(0, n_clusters)
-    )
-    vectors = assigner.vectors(images)
-    vote = LinearVote.fit(vectors, torch.from_numpy(fusion.votes))
-    labels = vote(vectors).argmax(dim=1).numpy()
-    assigner = BySources(trained, preparation, described.sources, projection, vote)
-    return SortedBySources(assigner.reorder(order_by_size(labels, n_clusters)), fusion)
+    return [nearest(project(view, SHAPES[NETWORK])[1], MOST_NEIGHBOURS) for view in views]

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfsort.clustering.kmeans import Assignment
@@ -24,6 +23,9 @@ from selfsort.training.hooks import Hooks
 
 CHUNK = 2048
 """Images that are described at a time."""
+
+RIDGE = 0.2
+"""Of the mean square of a direction: how much the linear map is held back."""
 
 NETWORK = "network"
 
@@ -43,21 +45,20 @@ class LinearVote(nn.Module):
         return (vectors @ self.weights + self.shares).softmax(dim=1)
 
     @classmethod
-    def fit(cls, vectors: Tensor, votes: Tensor) -> "LinearVote":
-        """The map that comes closest to the votes, scaled so that the mean confidence is the mean
-        share of votes that an image's cluster has.
+    def fit(cls, vectors: Tensor, votes: Tensor, accuracy: float) -> "LinearVote":
+        """The map that comes closest to the votes, scaled so that the mean confidence is the
+        accuracy to be expected.
         """
         found = cls(vectors.shape[1], votes.shape[1])
         gram = (vectors.T @ vectors).double()
-        ridge = gram.diagonal().mean() * torch.eye(len(gram))
+        ridge = RIDGE * gram.diagonal().mean() * torch.eye(len(gram))
         centred = (votes - votes.mean(dim=0)).double()
         weights = torch.linalg.solve(gram + ridge, vectors.T.double() @ centred).float()
         raw = vectors @ weights + votes.mean(dim=0)
-        target = float(votes.gather(1, raw.argmax(dim=1, keepdim=True)).mean())
         low, high = 1e-3, 1e3
         for _ in range(60):  # the mean confidence rises with the scale
             scale = (low * high) ** 0.5
-            too_sure = float((raw * scale).softmax(dim=1).amax(dim=1).mean()) > target
+            too_sure = float((raw * scale).softmax(dim=1).amax(dim=1).mean()) > accuracy
             low, high = (low, scale) if too_sure else (scale, high)
         found.weights.copy_(weights * low)
         found.shares.copy_(votes.mean(dim=0) * low)
@@ -71,7 +72,7 @@ class BySources:
     trained: TrainedNetwork
     preparation: AnyPreparation
     sources: Sources
-    network_projection: Projection
+    network_projection: Projection | None
     vote: LinearVote
     kind: ClassVar[str] = "sources"
 
@@ -88,22 +89,25 @@ class BySources:
     def assign(self, images: ImageSet, hooks: Hooks) -> Assignment:
         """The most probable cluster of each image."""
         on_batch = hooks.stage("assigning")
-        labels: list[NDArray[np.int64]] = []
-        confidence: list[NDArray[np.float32]] = []
+        found: list[Assignment] = []
         for start in range(0, len(images), CHUNK):
             stop = min(start + CHUNK, len(images))
-            part = images.take(np.arange(start, stop))
-            probable = self.vote(self.vectors(part)).numpy()
-            labels.append(probable.argmax(axis=1))
-            confidence.append(probable.max(axis=1))
+            found.append(self.decide(self.vectors(images.take(np.arange(start, stop)))))
             if on_batch:
                 on_batch(stop, len(images))
-        return Assignment(np.concatenate(labels), np.concatenate(confidence))
+        return Assignment(*map(np.concatenate, zip(*found, strict=True)))
+
+    def decide(self, vectors: Tensor) -> Assignment:
+        """The most probable cluster for each of these vectors."""
+        probable = self.vote(vectors).numpy()
+        return Assignment(probable.argmax(axis=1), probable.max(axis=1))
 
     def vectors(self, images: ImageSet) -> Tensor:
         """The vectors of images in all sources, side by side."""
         inputs = Inputs(images, self.preparation.for_images(images), self.trained.modality)
         (described,) = infer_all(self.sources, lambda batch: (self.sources(batch),), inputs)
+        if self.network_projection is None:
+            return torch.from_numpy(described)
         latent = self.trained.represent(images, Hooks()).latent
         projected = self.network_projection(torch.from_numpy(latent))
         return torch.cat([torch.from_numpy(described), projected], dim=1)
@@ -117,7 +121,9 @@ class BySources:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that was learned, the size of the described images, and the encoder's hash."""
-        parts = {"sources": self.sources, NETWORK: self.network_projection, "vote": self.vote}
+        parts: dict[str, nn.Module] = {"sources": self.sources, "vote": self.vote}
+        if self.network_projection is not None:
+            parts[NETWORK] = self.network_projection
         tensors = {
             f"described.{part}.{name}": tensor
             for part, module in parts.items()
@@ -152,10 +158,15 @@ class BySources:
             key = f"described.sources.projections.{name}.axes"
             if key in tensors:
                 sources.projections[name] = Projection(*tensors[key].shape)
-        projection = Projection(*tensors[f"described.{NETWORK}.axes"].shape)
         vote = LinearVote(tensors["described.vote.weights"].shape[0], n_clusters)
-        for part, module in (("sources", sources), (NETWORK, projection), ("vote", vote)):
+        parts: dict[str, nn.Module] = {"sources": sources, "vote": vote}
+        projection = None
+        if f"described.{NETWORK}.axes" in tensors:
+            projection = Projection(*tensors[f"described.{NETWORK}.axes"].shape)
+            parts[NETWORK] = projection
+        for part, module in parts.items():
             load_weights(file, module, tensors, f"described.{part}")
+        trained = replace(trained, learned=float(projection is not None))
         return cls(trained, preparation, sources, projection, vote)
 
 

@@ -22,6 +22,7 @@ from selfsort.sorting.refine import refine
 from selfsort.sorting.trained import TrainedNetwork, start_network
 from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, training_flops
+from selfsort.training.pretrain import share_learned
 
 SORT_BY_SOURCES = {"images": sort_by_sources, "series": sort_by_joining}
 """How a modality is sorted by all sources together."""
@@ -52,13 +53,17 @@ def fit_one(
 ) -> Model:
     """Train one network and sort the images by it."""
     check_pipeline(config, n_clusters)
+    if not config.sources.max_images:  # nothing else is to sort the images
+        config = config.replace({"training.give_up": 0.0, "sources.unsure": 0.0})
     trained = start_network(images, config=config, seed=seed, hooks=hooks)
     history = trained.train(images, hooks)
+    assert trained.transforms is not None, "it has just been trained with them"
+    trained = replace(trained, learned=share_learned(history, len(trained.transforms)))
     model = sort_images(trained, images, n_clusters, hooks)
     return replace(
         model,
         history=(*history, *model.history),
-        training_flops=trained.training_flops(len(images)) + model.training_flops,
+        training_flops=trained.training_flops(len(images) * len(history)) + model.training_flops,
     )
 
 
@@ -82,10 +87,12 @@ def sort_images(
     """Find `n_clusters` clusters (None: as many as the images show) and learn them; the largest is
     cluster 0.
     """
-    if len(images) <= trained.config.sources.max_images:
+    sources = trained.config.sources
+    limit = max(sources.unsure, trained.config.training.give_up)
+    if len(images) <= sources.max_images or trained.learned < limit:
         sort = SORT_BY_SOURCES[trained.modality.name]
-        assigner, fusion = sort(trained, images, n_clusters, hooks)
-        return Model(trained, assigner, n_clusters, fusion=fusion)
+        assigner, fusion, assignment = sort(trained, images, n_clusters, hooks)
+        return Model(trained, assigner, n_clusters, fusion=fusion, assignment=assignment)
     if trained.config.clustering.method == "k-means":
         assert n_clusters is not None, "checked with the configuration"
         found = find_by_k_means(trained, images, n_clusters, hooks)

@@ -17,13 +17,14 @@ from selfsort.method.symmetry import distinct
 from selfsort.method.transforms import TransformSet
 from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, training_flops
-from selfsort.training.pretrain import n_epochs, train
+from selfsort.training.pretrain import train
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
     """A network with all that its training and its use depend on; `transforms` is None where a
-    model file does not hold them.
+    model file does not hold them. `learned` is how far it came from chance to telling all
+    transformations.
     """
 
     network: AcolNetwork
@@ -32,6 +33,7 @@ class TrainedNetwork:
     config: Config
     seed: int
     modality: Modality
+    learned: float = 1.0
 
     def inputs(self, images: ImageSet) -> Inputs:
         """Images as the network sees them."""
@@ -63,10 +65,11 @@ class TrainedNetwork:
         on_batch = hooks.stage("computing features")
         return extract_batches(self.network, self.inputs(images), on_batch=on_batch)
 
-    def training_flops(self, n_samples: int) -> int:
-        """What its training on so many images has cost, in floating-point operations."""
-        per_image = training_flops(self.network, self.preparations.network.shape)
-        return per_image * n_samples * n_epochs(self.config.training, n_samples)
+    def training_flops(self, n_shown: int) -> int:
+        """What its training has cost, in floating-point operations, if it saw so many images,
+        repetitions counted.
+        """
+        return training_flops(self.network, self.preparations.network.shape) * n_shown
 
 
 def start_network(images: ImageSet, *, config: Config, seed: int, hooks: Hooks) -> TrainedNetwork:

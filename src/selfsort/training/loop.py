@@ -69,7 +69,8 @@ class Task:
 
     `batches(epoch, start)` yields an epoch's batches from the given one on, `loss(batch)` a batch's
     terms, of which the first is minimised. All state that training changes is in `module`,
-    `optimizer` and `generator`; `job` tells whether a checkpoint belongs to this task.
+    `optimizer` and `generator`; `job` tells whether a checkpoint belongs to this task. `give_up`
+    is asked after each epoch whether the rest is worth while.
     """
 
     stage: str
@@ -83,6 +84,7 @@ class Task:
     learning_rate: Callable[[float], float]
     job: Mapping[str, Any]
     after_step: Callable[[], None] = lambda: None
+    give_up: Callable[[list[EpochRecord]], bool] = lambda history: False
 
 
 def one_cycle(peak: float, done: float) -> float:
@@ -154,10 +156,10 @@ def run_loop(
 
     n_steps = task.n_steps
     n_all = task.n_epochs * n_steps
-    was_finished = len(history) == task.n_epochs
+    was_finished = len(history) == task.n_epochs or (start == 0 and task.give_up(history))
     clock = _Clock(n_all - len(history) * n_steps - start)
     last_saved = time.monotonic()
-    for epoch in range(len(history), task.n_epochs):
+    for epoch in range(len(history), len(history) if was_finished else task.n_epochs):
         for step, batch in enumerate(task.batches(epoch, start), start=start + 1):
             for group in task.optimizer.param_groups:
                 group["lr"] = task.learning_rate((epoch * n_steps + step - 1) / n_all)
@@ -199,6 +201,8 @@ def run_loop(
                     f"of {n_steps}."
                 )
         start = 0
+        if task.give_up(history):
+            break
     if not was_finished:
         save(0)
     return history

@@ -80,6 +80,7 @@ def training_task(
         batches=batches,
         loss=loss,
         learning_rate=partial(learning_rate, settings),
+        give_up=partial(gives_up, settings, len(inputs), len(transforms)),
         job={part: config.to_dict()[part] for part in PARTS}
         | {
             "seed": seed,
@@ -103,6 +104,22 @@ def n_epochs(config: TrainingConfig, n_samples: int) -> int:
     steps = share * config.min_steps / n_batches(n_samples, config)
     images = share * config.min_images / max(n_samples, MIN_BATCH)
     return max(config.epochs, math.ceil(steps), math.ceil(images))
+
+
+def gives_up(
+    config: TrainingConfig, n_samples: int, n_parents: int, history: list[EpochRecord]
+) -> bool:
+    """Whether the network has learned too little in an eighth of its training to go on."""
+    if not config.give_up or len(history) != max(1, n_epochs(config, n_samples) // 8):
+        return False
+    return share_learned(history, n_parents) < config.give_up
+
+
+def share_learned(history: list[EpochRecord], n_parents: int) -> float:
+    """How far the network has come from chance, 0, to telling all transformations, 1."""
+    chance = 1 / n_parents
+    above = history[-1].terms["pseudo_accuracy"] - chance
+    return max(0.0, above) / max(1 - chance, 1e-9)
 
 
 def learning_rate(config: TrainingConfig, done: float) -> float:

@@ -5,8 +5,11 @@ from pathlib import Path
 from selfsort.config import Config
 from selfsort.data.folder import largest_side
 from selfsort.data.sources import find_images
-from selfsort.method.encoders import side_wanted
+from selfsort.method.encoders import SIDE_ALONE, side_wanted
 from selfsort.runs.job import FitJob
+
+MANY = 20_000
+"""Folders of more files are read at the size of the network: all images are held in memory."""
 
 
 def reading_size(config: Config, job: FitJob) -> int | None:
@@ -18,6 +21,8 @@ def reading_size(config: Config, job: FitJob) -> int | None:
     if job.size or not config.sources.max_images or not folder.is_dir():
         return size
     files = find_images(folder).files
-    if not files or len(files) > config.sources.max_images:
+    if not files or len(files) > MANY:
         return size
-    return max(size or 0, min(side_wanted(config.sources), largest_side(files)))
+    is_small = len(files) <= config.sources.max_images
+    wanted = side_wanted(config.sources) if is_small else SIDE_ALONE
+    return max(size or 0, min(wanted, largest_side(files)))
