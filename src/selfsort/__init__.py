@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         DataError,
         ModelFileError,
         SelfsortError,
+        SelfsortWarning,
         TrainingError,
         TrainingStopped,
     )
@@ -35,6 +36,7 @@ __all__ = [
     "ModelFileError",
     "SelfSort",
     "SelfsortError",
+    "SelfsortWarning",
     "TrainingError",
     "TrainingStopped",
     "build_transforms",
@@ -56,6 +58,7 @@ _HOMES = {
         "DataError",
         "ModelFileError",
         "SelfsortError",
+        "SelfsortWarning",
         "TrainingError",
         "TrainingStopped",
     ],

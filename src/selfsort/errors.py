@@ -5,6 +5,10 @@ class SelfsortError(Exception):
     """The parent of every error that selfsort raises on purpose."""
 
 
+class SelfsortWarning(UserWarning):
+    """Something about a fitted model looks wrong; the message says what to do."""
+
+
 class ConfigError(SelfsortError, ValueError):
     """A setting is unknown, of the wrong type or out of its range."""
 

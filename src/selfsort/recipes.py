@@ -94,6 +94,19 @@ SERIES: dict[str, dict[str, Any]] = {
 }
 """What a recipe changes for time series."""
 
+FEATURES: dict[str, Any] = {
+    # No network is trained on what another one has computed, or a person.
+    "precision": 32,
+    "transforms": "none",
+    "images.size": 64,
+    "network.n_duplicates": 1,
+    "network.latent_width": 256,
+    "clustering.space": "latent",
+    "sources.encoder": "none",
+    "sources.max_images": 1_000_000_000,
+}
+"""What every recipe changes for features of somebody's own."""
+
 DEFAULT_RECIPE = "standard"
 
 
@@ -139,6 +152,8 @@ def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:
     rules: dict[str, Any] = {}
     if kind == "series":
         rules |= SERIES.get(name, {})
+    elif kind == "features":
+        rules |= FEATURES
     elif channels == 3:
         rules |= PHOTOGRAPHS.get(name, {})
     return RECIPES[name].replace(rules)

@@ -23,13 +23,14 @@ from click.testing import CliRunner, Result
 from PIL import Image
 from safetensors.numpy import load_file
 
-from selfsort.cli.console import print_scores, progress_bars
+from selfsort.cli.console import print_scores, say
 from selfsort.cli.main import _one_line_errors, main
 from selfsort.cli.options import base_name
 from selfsort.config import Config
 from selfsort.errors import TrainingStopped
 from selfsort.method.objective import objective
 from selfsort.metrics import Scores
+from selfsort.progress import progress_bars
 from selfsort.recipes import resolve_config
 from selfsort.runs.results import load_run
 from selfsort.training.loop import EpochRecord, Progress
@@ -297,7 +298,7 @@ def test_a_job_that_cannot_be_resumed_is_one_line(tmp_path: Path, content: str |
 
 
 def test_ctrl_c_after_training_stops_as_well() -> None:
-    with progress_bars() as bars, pytest.raises(TrainingStopped):
+    with progress_bars(say) as bars, pytest.raises(TrainingStopped):
         bars.stage("k-means", 1, 2, stopped=[signal.SIGINT])
 
 
@@ -752,7 +753,7 @@ def test_results_are_called_after_their_source(tmp_path: Path) -> None:
 
 
 def test_a_log_has_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bars() as bars:
+    with progress_bars(say) as bars:
         for epoch in range(1, 400):
             record = EpochRecord("training", epoch, {"loss": 1.0})
             bars.training([], Progress(record, 399, 1, 1, 5.0, 0.0))

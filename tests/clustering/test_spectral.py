@@ -10,6 +10,7 @@ from selfsort.clustering.spectral import (
     agreement_graph,
     count_clusters,
     embedding,
+    join,
     neighbour_graph,
     spectrum,
 )
@@ -70,3 +71,24 @@ def test_counting_clusters() -> None:
     assert count_clusters([1.0, 0.9]).n_clusters == 2
     assert count_clusters([1.0]).n_clusters == 1
     assert count_clusters([1, 0.98, 0.97, 0.96, 0.7, 0.69]).n_clusters == 4
+
+
+def test_every_separate_part_of_a_graph_has_its_eigenvalue() -> None:
+    """Three parts, of which the iteration alone would miss one."""
+    draw = np.random.default_rng(0)
+    places = np.concatenate([draw.normal(4 * part, 0.4, (50, 2)) for part in range(3)])
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+    graph = join(np.argsort(apart, axis=1)[:, 1:13])
+    found = spectrum(graph, 5)
+    assert (found.values[:3] > 1 - 1e-9).all()
+    assert found.values[3] < 0.999
+    whole = np.linalg.eigvalsh(_normalised(graph))[::-1][:5]
+    assert np.allclose(found.values, whole, atol=1e-4)
+    assert count_clusters(found.values).n_clusters == 3
+
+
+def _normalised(graph: csr_array) -> np.ndarray:
+    weights = graph.toarray()
+    scale = 1 / np.sqrt(weights.sum(axis=1))
+    normalised: np.ndarray = scale[:, None] * weights * scale
+    return normalised

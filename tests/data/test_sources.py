@@ -35,7 +35,7 @@ def test_a_folder_says_what_becomes_of_its_files(
     images = load_images(tmp_path, size=16)
     assert len(images) == 3
     first, second, third = images.notes
-    assert first == "40×30 to 80×90 pixels → 3×16×16, padded to squares"
+    assert first == "40×30 to 80×90 pixels → 3×16×16, filled up to squares by mirroring"
     assert second == "1 files have several pages; the first is read"
     counted = set(third.removeprefix("ignored: ").partition(";")[0].split(", "))
     assert counted == {
@@ -156,7 +156,7 @@ def test_heic_is_read_where_pillow_heif_is(tmp_path: Path) -> None:
     picture = Image.fromarray(draw.integers(0, 256, (20, 30, 3), dtype=np.uint8))
     pillow_heif.from_pillow(picture).save(tmp_path / "a.heic", quality=90)
     images = load_images(tmp_path, size=16)
-    assert images.notes == ["30×20 pixels → 3×16×16, padded to squares"]
+    assert images.notes == ["30×20 pixels → 3×16×16, filled up to squares by mirroring"]
 
 
 def test_lists_and_parquet_tables_name_files(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from conftest import SMALL
 from selfsort import SelfSort
 from selfsort.cli.main import main
 from selfsort.config import Config
+from selfsort.data.image_set import as_image_set
 from selfsort.errors import ConfigError, ModelFileError, TrainingStopped
 from selfsort.method.devices import choose_precision, has_bfloat16
 from selfsort.method.network import build_network
@@ -144,7 +145,7 @@ def test_a_model_from_before_the_setting_is_used_with_32_bits(
     save_tensors(tmp_path / "old.safetensors", tensors, values, kind="model")
     model = load_model(tmp_path / "old.safetensors")
     assert model.config.precision == 32
-    loaded = model.assign(SelfSort()._images(digits[:200]))
+    loaded = model.assign(as_image_set(digits[:200]))
     assert (loaded.labels == sorter.labels_).all()
 
 

@@ -81,9 +81,14 @@ class Brightness:
         return 2
 
     def assign(self, images: ImageSet, hooks: Hooks) -> Assignment:
+        probable = self.probable(images, hooks)
+        return Assignment(probable.argmax(axis=1), probable.max(axis=1))
+
+    def probable(self, images: ImageSet, hooks: Hooks) -> NDArray[np.float32]:
         bright = images.pixels.mean(axis=(1, 2, 3)) > self.threshold
         labels = np.argsort(self.order)[bright.astype(np.int64)]
-        return Assignment(labels, np.ones(len(images), dtype=np.float32))
+        probable: NDArray[np.float32] = np.eye(2, dtype=np.float32)[labels]
+        return probable
 
     def reorder(self, order: NDArray[np.integer[Any]]) -> Self:
         return type(self)(self.threshold, tuple(np.array(self.order)[order].tolist()))

@@ -1,11 +1,7 @@
-"""What a person sees in the terminal: progress bars, tables, one-line notices; and Ctrl-C as a
-polite request.
-"""
+"""What a person sees in the terminal: tables, one-line notices; and Ctrl-C as a polite request."""
 
-import math
 import signal
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,31 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from selfsort.cli.remedies import in_flags
-from selfsort.errors import TrainingStopped
-from selfsort.text import duration, printable
+from selfsort.progress import progress_bars
+from selfsort.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from selfsort.metrics import Scores
-    from selfsort.training.loop import Progress
     from selfsort.workflow.images import Callbacks
     from selfsort.workflow.profile import Profile
-
-LOG_SECONDS = 5.0
-"""In a log, a step that takes long has a line about this often."""
-
-MOST_BARS = 10
-"""Progress bars that are shown at a time; older ones make room."""
-
-SHORT_NAMES = {
-    "loss": "loss",
-    "classification": "class",
-    "affinity": "α",
-    "balance": "β",
-    "pseudo_accuracy": "pseudo acc",
-    "target_accuracy": "targets",
-}
 
 
 def say(message: str) -> None:
@@ -82,10 +62,11 @@ def print_scores(scores: dict[str, "Scores"], label_free: dict[str, Any]) -> Non
         console.print(table)
     if label_free:
         silhouette = label_free["silhouette"]
+        active = label_free["active_duplicates"]
         console.print(
             f"without truth: silhouette {'–' if silhouette is None else f'{silhouette:.3f}'}, "
-            f"{label_free['active_duplicates']} duplicates in use, cluster sizes "
-            f"{label_free['cluster_sizes']}"
+            + ("" if active is None else f"{active} duplicates in use, ")
+            + f"cluster sizes {label_free['cluster_sizes']}"
         )
 
 
@@ -128,82 +109,10 @@ def stop_signal() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-class Bars:
-    """Progress bars on standard error: one for training, one per stage after it."""
-
-    def __init__(self, display: Any) -> None:
-        self.display = display
-        self.tasks: dict[str, Any] = {}
-        self.is_shown = display.console.is_terminal
-        self.told: dict[str, float] = {}
-        """In a log: when a line was written about each step that is under way."""
-
-    def training(self, stopped: list[int], progress: "Progress") -> bool:
-        """One training step is done; answers whether to stop."""
-        record = progress.record
-        done = (record.epoch - 1) * progress.n_steps + progress.step
-        terms = "  ".join(
-            f"{SHORT_NAMES[name]} {value:.3f}"
-            for name, value in record.terms.items()
-            if name in SHORT_NAMES
-        )
-        detail = (
-            f"{record.epoch}/{progress.n_epochs}  {terms}  "
-            f"{progress.images_per_second:,.0f} img/s  {duration(progress.seconds_left)} left"
-        )
-        is_epoch = progress.step == progress.n_steps
-        is_last = is_epoch and record.epoch == progress.n_epochs
-        self._show(record.stage, done, progress.n_epochs * progress.n_steps, detail)
-        if is_epoch:
-            self._log(record.stage, detail, is_last)
-        return bool(stopped)
-
-    def stage(self, name: str, done: int, total: int, *, stopped: Sequence[int] = ()) -> None:
-        """So much of a stage is done."""
-        if stopped:
-            raise TrainingStopped(f"stopped ({name}).")
-        detail = f"{done:,}/{total:,}"
-        self._show(name, done, total, detail)
-        self.told.setdefault(name, time.monotonic())  # nothing is said of what is done at once
-        self._log(name, detail, is_last=False)
-
-    def _log(self, name: str, detail: str, is_last: bool) -> None:
-        """A line every few seconds, and the last one, where nobody sees the bars."""
-        now = time.monotonic()
-        is_due = is_last or now - self.told.get(name, -math.inf) >= LOG_SECONDS
-        if is_due and not self.is_shown:
-            self.told[name] = now
-            say(f"{name} {detail}")
-
-    def _show(self, name: str, done: int, total: int, detail: str) -> None:
-        if name not in self.tasks:
-            shown = [task.id for task in self.display.tasks if task.visible]
-            for oldest in shown[: max(0, len(shown) + 1 - MOST_BARS)]:
-                self.display.update(oldest, visible=False)
-            self.tasks[name] = self.display.add_task(name, total=total, detail=detail)
-        self.display.update(self.tasks[name], completed=done, total=total, detail=detail)
-
-
-@contextmanager
-def progress_bars() -> Iterator[Bars]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Display
-
-    columns = (
-        TextColumn("{task.description:21}"),
-        BarColumn(bar_width=16),
-        TextColumn("{task.fields[detail]}"),
-    )
-    console = Console(stderr=True)
-    with Display(*columns, console=console, disable=not console.is_terminal) as display:
-        yield Bars(display)
-
-
 @contextmanager
 def callbacks() -> "Iterator[Callbacks]":
     """Bars and notices for a call of the library; Ctrl-C and SIGTERM ask it to stop."""
     from selfsort.workflow.images import Callbacks
 
-    with progress_bars() as bars, stop_signal() as stopped:
+    with progress_bars(say) as bars, stop_signal() as stopped:
         yield Callbacks(partial(bars.training, stopped), partial(bars.stage, stopped=stopped), say)

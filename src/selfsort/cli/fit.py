@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 @click.argument("source", required=False)
 @click.option(
     "--kind",
-    help="What SOURCE holds: images, or series (of numbers in time).  [default: images]",
+    help="What SOURCE holds: images, series (of numbers in time), or features (rows of numbers of "
+    "your own).  [default: images]",
+)
+@click.option(
+    "--images",
+    help="The images that rows of features stand for, in the order of their names, to be shown.",
 )
 @click.option(
     "--image-shape",

@@ -11,6 +11,7 @@ FLAGS = {
     "`size`": "--size",
     "`image_shape`": "--image-shape",
     "`kind='series'`": "--kind series",
+    "`kind='features'`": "--kind features",
     "`data_dir`": "--data-dir",
     "`images`": "--images",
     "`resume_folder`": "--resume",

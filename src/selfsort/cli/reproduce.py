@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from selfsort.cli.console import echo, print_written, progress_bars, say, stop_signal
+from selfsort.cli.console import echo, print_written, say, stop_signal
 from selfsort.cli.options import parse_changes, threads_option
 from selfsort.errors import SelfsortError, TrainingStopped
+from selfsort.progress import progress_bars
 from selfsort.runs.limits import MAX_SEED
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _run(
     prepare_process(threads)
     choose_device(device)
     try:
-        with progress_bars() as bars, stop_signal() as stopped:
+        with progress_bars(say) as bars, stop_signal() as stopped:
             lab = Lab(
                 spec,
                 work=work,

@@ -49,6 +49,12 @@ class Clustering:
             np.concatenate(labels).astype(np.int64), np.concatenate(confidence).astype(np.float32)
         )
 
+    def nearness(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Shares of 1 / distance², (points, centre), largest for the nearest."""
+        distances = euclidean_distances(points, self.centres, squared=True).astype(np.float64)
+        nearness = 1 / np.maximum(distances, 1e-12)
+        return np.asarray(nearness / nearness.sum(axis=1, keepdims=True), dtype=np.float32)
+
 
 def order_by_size(labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.intp]:
     """The clusters by size, the largest first, then by their first image: a rule that does not ask

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 from sklearn.utils.extmath import randomized_svd
 
@@ -135,7 +136,12 @@ def agreement_graph(graphs: Iterable[csr_array], *, min_support: float, floor: f
 
 
 def spectrum(graph: csr_array, n_values: int) -> Spectrum:
-    """Eigenvalues and eigenvectors of D^-½ W D^-½, largest first."""
+    """Eigenvalues and eigenvectors of D^-½ W D^-½, largest first; those of separate components are
+    found one by one, as each has an eigenvalue 1 and the iteration would miss some of them.
+    """
+    n_parts, part = connected_components(graph, directed=False)
+    if n_parts > 1:
+        return _join_spectra(graph, part, n_values)
     degrees = np.asarray(graph.sum(axis=1)).ravel()
     scale = diags_array(1 / np.sqrt(np.maximum(degrees, np.finfo(float).tiny)))
     normalised = scale @ graph @ scale
@@ -146,6 +152,20 @@ def spectrum(graph: csr_array, n_values: int) -> Spectrum:
         values, vectors = eigsh(normalised, k=n_values, which="LA", v0=np.sqrt(degrees), tol=1e-5)
     order = np.argsort(-values)[:n_values]
     return Spectrum(values[order], vectors[:, order])
+
+
+def _join_spectra(graph: csr_array, part: NDArray[np.integer[Any]], n_values: int) -> Spectrum:
+    """The leading eigenvalues of all components, the eigenvectors of each on its own images."""
+    pieces = []
+    for number in np.unique(part):
+        rows = np.flatnonzero(part == number)
+        found = spectrum(csr_array(graph[rows][:, rows]), min(n_values, len(rows)))
+        pieces += [(value, rows, found.vectors[:, k]) for k, value in enumerate(found.values)]
+    pieces = sorted(pieces, key=lambda piece: -piece[0])[:n_values]
+    vectors = np.zeros((len(part), len(pieces)))
+    for column, (_, rows, vector) in enumerate(pieces):
+        vectors[rows, column] = vector
+    return Spectrum(np.array([value for value, _, _ in pieces]), vectors)
 
 
 def consensus_spectrum(opinions: Sequence[NDArray[np.int64]], n_values: int) -> Spectrum:

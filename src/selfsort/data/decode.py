@@ -46,6 +46,10 @@ LARGE_PIXELS = 10_000_000
 STRIP_PIXELS = 1 << 21
 """Converting colours takes memory for a strip of so many pixels, not for the whole image."""
 
+MOST_ASPECT = 4 / 3
+PLAIN = 6.0
+"""Longer pictures lose their ends; the deviation of grey values along an edge of one colour."""
+
 GREY_MODES = {"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 
 ORIENTATION = 0x0112
@@ -61,7 +65,9 @@ TURNS = {
 """What makes a picture upright, by the orientation in its EXIF data."""
 
 Fit = Callable[[Image.Image, int], NDArray[np.uint8]]
-"""Brings a picture to a size, as (height, width, 3): `fit_square` or `shrink`."""
+"""Brings a picture to a size, as (height, width, 3): `fill_square` for the method, `fit_square` and
+`shrink` for people.
+"""
 
 
 class Decoded(NamedTuple):
@@ -200,6 +206,37 @@ def fit_square(picture: Image.Image, size: int) -> NDArray[np.uint8]:
     return padded
 
 
+def fill_square(picture: Image.Image, size: int) -> NDArray[np.uint8]:
+    """A square in which nothing shows that the picture was none, or its shape would look like a
+    class: edges of one colour go on, as paper does; other pictures, cut to `MOST_ASPECT`, are
+    mirrored.
+    """
+    width, height = picture.size
+    if width == height or _has_plain_edges(picture):
+        return fit_square(picture, size)
+    shorter = min(width, height)
+    wide, high = min(width, shorter * MOST_ASPECT), min(height, shorter * MOST_ASPECT)
+    left, top = (width - wide) / 2, (height - high) / 2
+    longest = max(wide, high)
+    shape = (max(1, round(size * wide / longest)), max(1, round(size * high / longest)))
+    small = np.asarray(_resize(picture, shape, (left, top, left + wide, top + high)))
+    missing = (size - shape[1], size - shape[0])
+    return np.pad(
+        small, [(one // 2, one - one // 2) for one in missing] + [(0, 0)], mode="symmetric"
+    )
+
+
+def _has_plain_edges(picture: Image.Image) -> bool:
+    """Whether the edges at which a square would go on have one colour."""
+    width, height = picture.size
+    lines = ((0, 0, width, 1), (0, height - 1, width, height))
+    if height > width:
+        lines = ((0, 0, 1, height), (width - 1, 0, width, height))
+    white = _white(picture)
+    ends = [np.asarray(_rgb(picture.crop(line), white)).reshape(-1, 3) for line in lines]
+    return float(np.concatenate(ends).std(axis=0).max()) < PLAIN
+
+
 def shrink(picture: Image.Image, side: int) -> NDArray[np.uint8]:
     """At most `side` each way; smaller ones stay as they are."""
     ratio = min(1.0, side / max(picture.size))
@@ -207,12 +244,17 @@ def shrink(picture: Image.Image, side: int) -> NDArray[np.uint8]:
     return np.asarray(_resize(picture, shape))
 
 
-def _resize(picture: Image.Image, shape: tuple[int, int]) -> Image.Image:
-    """`picture.convert("RGB").resize(shape, BOX, reducing_gap=2)`, but strip by strip."""
+def _resize(
+    picture: Image.Image,
+    shape: tuple[int, int],
+    box: tuple[float, float, float, float] | None = None,
+) -> Image.Image:
+    """`picture.convert("RGB").resize(shape, BOX, box, reducing_gap=2)`, but strip by strip."""
     white = _white(picture)
     width, height = picture.size
-    across = max(1, int(width / shape[0] / 2))
-    down = max(1, int(height / shape[1] / 2))
+    left, top_edge, right, bottom = box or (0, 0, width, height)
+    across = max(1, int((right - left) / shape[0] / 2))
+    down = max(1, int((bottom - top_edge) / shape[1] / 2))
     n_lines = max(1, STRIP_PIXELS // width // down) * down
     if n_lines >= height:
         reduced = _rgb(picture, white).reduce((across, down))
@@ -221,7 +263,8 @@ def _resize(picture: Image.Image, shape: tuple[int, int]) -> Image.Image:
         for top in range(0, height, n_lines):
             strip = picture.crop((0, top, width, min(height, top + n_lines)))
             reduced.paste(_rgb(strip, white).reduce((across, down)), (0, top // down))
-    return reduced.resize(shape, Image.Resampling.BOX, box=(0, 0, width / across, height / down))
+    part = (left / across, top_edge / down, right / across, bottom / down)
+    return reduced.resize(shape, Image.Resampling.BOX, box=part)
 
 
 def _white(picture: Image.Image) -> float:

@@ -2,13 +2,15 @@
 
 import glob
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selfsort.data.arrays import load_npy, load_npz
+from selfsort.data.datasets import DATASETS
 from selfsort.data.decode import Decoded
 from selfsort.data.image_set import ImageSet, as_image_set
 from selfsort.data.pool import decode_file, decode_files
@@ -54,39 +56,19 @@ def load_images(
     """
     source = str(path)
     path = Path(path)
-
-    def load(found: Found) -> ImageSet:
-        return _load_files(
-            source, found, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file
-        )
-
-    if path.is_dir():
-        if names is None:
-            return load(find_images(path))
-        return load(Found([inside(path, name) for name in names], list(names), path, {}))
-    if not path.exists() and glob.has_magic(source):
-        return load(find_pattern(source))
-    if advice := what_to_do(source):
-        raise DataError(f"{source}: {advice}.")
-    if not path.exists():
-        raise DataError(f"{path}: no such file, folder or data set.")
-    if not path.is_file():
-        raise DataError(f"{path}: not a regular file but a pipe or a device; give a file.")
-    if not path.stat().st_size:  # also what the kernel only shows as a file, and may never end
-        raise DataError(
-            f"{path}: not a readable image (it is empty); remove it or use `skip_broken=True`."
-        )
-    if is_table(path):
-        return load(find_in_table(path))
-    if is_archive(path):
-        with unpack(path) as found:
-            return load(found)
+    with find_files(source) as found:
+        if found is not None:
+            if names is not None and path.is_dir():
+                found = Found([inside(path, name) for name in names], list(names), path, {})
+            return load_files(
+                source, found, size or FOLDER_SIZE, truth_from_folders, skip_broken, on_file
+            )
     if path.suffix.lower() == ".npy":
         return as_image_set(load_npy(path), source=source, image_shape=image_shape)
     if path.suffix.lower() == ".npz":
         pixels, truth = load_npz(path)
         return as_image_set(pixels, truth=truth, source=source, image_shape=image_shape)
-    image = decode_file(path, size or FOLDER_SIZE)
+    image = decode_file(path, size or FOLDER_SIZE, fit="fill")
     return ImageSet(
         np.moveaxis(image.pixels, 2, 0)[None, : 1 if image.is_grey else 3],
         0.0,
@@ -97,14 +79,48 @@ def load_images(
     )
 
 
-def _load_files(
+@contextmanager
+def find_files(source: str) -> Iterator[Found | None]:
+    """The image files that a source stands for, or None if it is an image or an array itself; those
+    of an archive are there as long as this is open.
+    """
+    path = Path(source)
+    if path.is_dir():
+        yield find_images(path)
+        return
+    if not path.exists() and glob.has_magic(source):
+        yield find_pattern(source)
+        return
+    if advice := what_to_do(source):
+        raise DataError(f"{source}: {advice}.")
+    if not path.exists():
+        raise DataError(
+            f"{source}: no such file or folder, and the data sets are: {', '.join(DATASETS)}."
+        )
+    if not path.is_file():
+        raise DataError(f"{path}: not a regular file but a pipe or a device; give a file.")
+    if not path.stat().st_size:  # also what the kernel only shows as a file, and may never end
+        raise DataError(
+            f"{path}: not a readable image (it is empty); remove it or use `skip_broken=True`."
+        )
+    if is_table(path):
+        yield find_in_table(path)
+    elif is_archive(path):
+        with unpack(path) as found:
+            yield found
+    else:
+        yield None
+
+
+def load_files(
     source: str,
     found: Found,
     size: int,
-    truth_from_folders: bool,
-    skip_broken: bool,
-    on_file: OnFile | None,
+    truth_from_folders: bool = False,
+    skip_broken: bool = False,
+    on_file: OnFile | None = None,
 ) -> ImageSet:
+    """Decode files that were found."""
     files = found.files
     if not files:
         there = f" but {list_ignored(found.ignored)}" if found.ignored else ""
@@ -121,7 +137,7 @@ def _load_files(
     skipped: dict[str, str] = {}
     origins = _Origins()
     all_grey = True
-    answers = zip(files, found.names, decode_files(files, size), strict=True)
+    answers = zip(files, found.names, decode_files(files, size, fit="fill"), strict=True)
     for row, (file, name, image) in enumerate(answers):
         if isinstance(image, DataError):
             if not skip_broken:
@@ -189,7 +205,7 @@ class _Origins:
         are_square = all(width == height for width, height in self.sizes)
         notes = [
             f"{' to '.join(ends)} pixels → {'×'.join(map(str, shape))}"
-            + ("" if are_square else ", padded to squares")
+            + ("" if are_square else ", filled up to squares by mirroring")
         ]
         if self.n_paged:
             notes.append(f"{self.n_paged:,} files have several pages; the first is read")

@@ -147,6 +147,11 @@ def as_image_set(
         )
     if pixels.ndim == 2:
         pixels = _rows_to_images(pixels, image_shape, source)
+    if pixels.ndim == 3 and pixels.shape[2] in (3, 4) and min(pixels.shape[:2]) > 4:
+        raise DataError(
+            f"{source}: shape {pixels.shape} looks like one image in colour; for a set of one give "
+            "X[None], shape (1,h,w,c)."
+        )
     if pixels.ndim == 3:
         pixels = pixels[:, None]
     elif pixels.ndim == 4:
@@ -243,7 +248,7 @@ def _rows_to_images(
         raise DataError(
             f"{source}: {n_rows:,} rows of {n_values:,} numbers could be anything; if each is an "
             f"image, say of which `image_shape`{such_as}; if each is a time series, use "
-            "`kind='series'`."
+            "`kind='series'`; if it is features of one's own, `kind='features'`."
         )
     shape = tuple(image_shape)
     if math.prod(shape) != n_values or len(shape) not in (2, 3) or min(shape) < 1:

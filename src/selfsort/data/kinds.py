@@ -1,29 +1,30 @@
 """What the things to be sorted are: the registry of kinds, and how a source of each is read."""
 
-import glob
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from selfsort.data.datasets import DATASETS, load_dataset
+from selfsort.data.features import as_feature_set, load_features
 from selfsort.data.folder import OnFile, load_images
 from selfsort.data.image_set import ImageSet, as_image_set
 from selfsort.data.oddities import drop_copies
 from selfsort.data.series import as_series_set, load_series
-from selfsort.data.sources import what_to_do
 from selfsort.errors import DataError
 from selfsort.schema import check, limits
 
 IMAGES = "images"
 SERIES = "series"
+FEATURES = "features"
 
 
 @dataclass(frozen=True)
 class Reading:
     """How a source is read, as plain values; a run keeps it, so that it can read it again.
 
-    `kind`: an entry of `KINDS`; None: images, unless a table of numbers makes that unclear.
+    `kind`: an entry of `KINDS`; None: images. `images`: where those that rows of features stand for
+    are.
     """
 
     source: str
@@ -34,6 +35,7 @@ class Reading:
     skip_broken: bool = False
     image_shape: list[int] | None = None
     drop_duplicates: bool = False
+    images: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be, as a record may hold it."""
@@ -42,24 +44,21 @@ class Reading:
 
 class Kind(NamedTuple):
     """How things of one kind come in: from a source, and from an array in memory with the shape
-    that its rows have, if that is known.
+    that its rows have, if that is known. `has_files`: each is an image file with a size of its own.
     """
 
     from_source: Callable[[Reading, OnFile | None], ImageSet]
     from_array: Callable[[Any, tuple[int, ...] | None], ImageSet]
+    has_files: bool = False
 
 
 def _read_images(reading: Reading, on_file: OnFile | None) -> ImageSet:
     """A named data set such as `mnist:test`, or whatever `load_images` reads."""
     source = reading.source
-    name, _, split = source.partition(":")
-    if name in DATASETS and not Path(source).exists():
+    if is_named(source):
+        name, _, split = source.partition(":")
         data_dir = Path(reading.data_dir) if reading.data_dir else None
         return load_dataset(name, split or None, data_dir=data_dir)
-    if not Path(source).exists() and not what_to_do(source) and not glob.has_magic(source):
-        raise DataError(
-            f"{source}: no such file or folder, and the data sets are: {', '.join(DATASETS)}."
-        )
     return load_images(
         source,
         size=reading.size,
@@ -70,11 +69,22 @@ def _read_images(reading: Reading, on_file: OnFile | None) -> ImageSet:
     )
 
 
+def is_named(source: str) -> bool:
+    """Whether a source is a named data set, such as `mnist` or `mnist:test`."""
+    return source.partition(":")[0] in DATASETS and not Path(source).exists()
+
+
 KINDS: dict[str, Kind] = {
-    IMAGES: Kind(_read_images, lambda array, shape: as_image_set(array, image_shape=shape)),
+    IMAGES: Kind(_read_images, lambda array, shape: as_image_set(array, image_shape=shape), True),
     SERIES: Kind(
         lambda reading, on_file: load_series(reading.source),
         lambda array, shape: as_series_set(array),
+    ),
+    FEATURES: Kind(
+        lambda reading, on_file: load_features(
+            reading.source, reading.images, reading.size, reading.skip_broken, on_file
+        ),
+        lambda array, shape: as_feature_set(array),
     ),
 }
 """By the name that `kind` gives; to add one, write how it is read and add a line here."""

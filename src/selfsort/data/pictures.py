@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from selfsort.data.decode import fit_square
-from selfsort.data.folder import load_images
 from selfsort.data.image_set import ImageSet
 from selfsort.data.lines import MOST_LINES, draw_group, draw_series
+from selfsort.data.pool import decode_file
 from selfsort.errors import DataError
 
 CELL = 44
@@ -24,6 +24,9 @@ PAPER = (255, 255, 255)
 GREY = (120, 120, 120)
 LARGE = 256
 """Side of what is drawn, unless another is asked for."""
+
+OF_PIXELS = ("images", "features")
+"""Modalities that are shown by pixels and not drawn."""
 
 BLANK = 160
 """The grey of a picture whose file is gone."""
@@ -89,11 +92,12 @@ def _pixels_as_picture(images: ImageSet, index: int, side: int) -> Image.Image:
 
 def natural_side(images: ImageSet) -> int:
     """The side at which they show all they have."""
-    return max(images.pixels.shape[2:]) if images.modality == "images" else LARGE
+    return max(images.pixels.shape[2:]) if images.modality in OF_PIXELS else LARGE
 
 
 DRAWN: dict[str, Callable[[ImageSet, int, int], Image.Image]] = {
     "images": _pixels_as_picture,
+    "features": _pixels_as_picture,
     "series": lambda series, index, side: draw_series(series.pixels[index], side),
 }
 """How one thing of a modality becomes a picture."""
@@ -103,7 +107,7 @@ def group_picture(
     images: ImageSet, rows: NDArray[np.integer[Any]], side: int
 ) -> Image.Image | None:
     """The things of a cluster over each other, where that shows something; None for images."""
-    if images.modality == "images" or not len(rows):
+    if images.modality in OF_PIXELS or not len(rows):
         return None
     return draw_group(images.read(rows[:MOST_LINES]), side)
 
@@ -149,11 +153,11 @@ def sharp_picture(images: ImageSet, index: int, side: int) -> Image.Image:
     """
     if images.root is not None:
         try:
-            file = load_images(images.root / images.names[index], size=side)
+            file = decode_file(images.root / images.names[index], side)
         except DataError:  # gone since it was read
             pass
         else:
-            return as_picture(file, 0)
+            return Image.fromarray(file.pixels).convert("L" if file.is_grey else "RGB")
     picture = as_picture(images, index, side)
     picture.thumbnail((side, side), Image.Resampling.BOX)
     return picture
@@ -164,7 +168,7 @@ def sprite_sheets(
 ) -> SpriteSheets:
     """Square pictures of these rows, as good as `max_bytes` allow."""
     largest = natural_side(images)
-    is_grey = images.modality == "images" and images.pixels.shape[1] < 3
+    is_grey = images.modality in OF_PIXELS and images.pixels.shape[1] < 3
     sheets: list[bytes] = []
     side = 0
     for max_side, quality in SHEET_STEPS if is_grey else SHEET_STEPS[1:]:

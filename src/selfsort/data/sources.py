@@ -123,19 +123,20 @@ def find_pattern(pattern: str) -> Found:
     files = [path for path in matching if path.is_file() and path.suffix.lower() in known]
     if not files:
         raise DataError(f"{pattern}: no image file matches it; check the pattern.")
-    return _under_common_root(files, len(matching) - len(files))
+    return find_listed(files, len(matching) - len(files))
 
 
 def find_in_table(table: Path) -> Found:
     """The files that a table names, with its other columns."""
     named = read_table(table)
-    return replace(_under_common_root(named.files, 0), columns=named.columns)
+    return replace(find_listed(named.files), columns=named.columns)
 
 
-def _under_common_root(files: list[Path], n_ignored: int) -> Found:
+def find_listed(files: Sequence[Path], n_ignored: int = 0) -> Found:
+    """Files that are known by their paths, with names below the folder that has them all."""
     root = Path(os.path.commonpath([os.path.abspath(file.parent) for file in files]))
     names = [os.path.relpath(file, root) for file in files]
-    return Found(files, names, root, {"other files": n_ignored} if n_ignored else {})
+    return Found(list(files), names, root, {"other files": n_ignored} if n_ignored else {})
 
 
 def is_archive(path: Path) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from selfsort.data.decode import Fit, decode, fit_square, load_readers, shrink
+from selfsort.data.decode import Fit, decode, fill_square, fit_square, load_readers, shrink
 from selfsort.errors import first_line
 
 MEMORY = 384 << 20
@@ -23,7 +23,7 @@ LARGE_MEMORY = 1 << 30
 
 MAX_TEXT = 1000
 
-FITS: dict[str, Fit] = {"square": fit_square, "shrink": shrink}
+FITS: dict[str, Fit] = {"fill": fill_square, "square": fit_square, "shrink": shrink}
 
 HEADER = struct.Struct("<7I")
 PICTURE, REFUSED, LARGE = range(3)

@@ -110,6 +110,8 @@ def choose_encoder(config: SourcesConfig, images: ImageSet) -> EncoderChoice:
         wanted = str(Path(wanted).resolve())  # a model or a resumed fit may be used elsewhere
     if wanted == NONE:
         return EncoderChoice(NONE, "no encoder, as asked: all is learned from these images")
+    if images.modality != "images":
+        return EncoderChoice(NONE, f"no encoder: {images.modality} are no images")
     channels = images.pixels.shape[1]
     obstacle = ""
     is_large = len(images) > config.max_images

@@ -16,6 +16,12 @@ from torch import Tensor, nn
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet
 from selfsort.method.encoder import build_encoder
+from selfsort.method.features import (
+    FeaturePreparation,
+    build_feature_encoder,
+    get_no_transforms,
+    keep,
+)
 from selfsort.method.jitter import jitter, swap_context
 from selfsort.method.preparation import Preparation, empty_border
 from selfsort.method.series import (
@@ -120,6 +126,12 @@ def prepare_series(images: ImageSet, config: Config) -> Preparations:
     return Preparations(prepared, prepared)
 
 
+def prepare_features(images: ImageSet, config: Config) -> Preparations:
+    """Rows as they are, for every use."""
+    prepared = FeaturePreparation(images.read(slice(0, 1)).shape[1])
+    return Preparations(prepared, prepared)
+
+
 IMAGES = Modality(
     name="images",
     preparation=Preparation,
@@ -141,5 +153,15 @@ SERIES = Modality(
     source_preparation=series_for_sources,
     may_be_symmetric=True,
 )
-MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES)}
+FEATURES = Modality(
+    name="features",
+    preparation=FeaturePreparation,
+    prepare=prepare_features,
+    jitter=keep,
+    swap_context=keep,
+    get_transforms=get_no_transforms,
+    build_encoder=build_feature_encoder,
+    source_preparation=lambda network, channels, size: network,
+)
+MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES, FEATURES)}
 """By the name that data sets and model files give."""

@@ -20,6 +20,7 @@ class FitJob:
     source: str
     kind: str | None = None
     image_shape: list[int] | None = None
+    images: str | None = None
     n_clusters: int | str = 10
     recipe: str = DEFAULT_RECIPE
     settings: dict[str, Any] = field(default_factory=dict)

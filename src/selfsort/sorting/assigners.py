@@ -42,6 +42,9 @@ class Assigner(Protocol):
     def assign(self, images: ImageSet, hooks: Hooks) -> Assignment:
         """Cluster and confidence of each image."""
 
+    def probable(self, images: ImageSet, hooks: Hooks) -> NDArray[np.float32]:
+        """How probable each cluster is for each image, (images, cluster)."""
+
     def reorder(self, order: Order) -> Self:
         """The same with other numbers: what was cluster `order[i]` is now i."""
 
@@ -77,6 +80,12 @@ class Centres:
         pieces = [self.clustering.assign(batch.space(space)) for batch in batches]
         labels, confidence = (np.concatenate(column) for column in zip(*pieces, strict=True))
         return Assignment(labels, confidence)
+
+    def probable(self, images: ImageSet, hooks: Hooks) -> NDArray[np.float32]:
+        """Shares by 1 / distance² to each centre, which say no more than which are near."""
+        space = self.trained.config.clustering.space
+        batches = self.trained.represent_batches(images, hooks)
+        return np.concatenate([self.clustering.nearness(batch.space(space)) for batch in batches])
 
     def reorder(self, order: Order) -> Self:
         """The centres in this order."""
@@ -130,13 +139,17 @@ class Refined:
 
     def assign(self, images: ImageSet, hooks: Hooks) -> Assignment:
         """The most probable cluster of each image."""
-        probable = probabilities(
+        probable = self.probable(images, hooks)
+        return Assignment(probable.argmax(axis=1), probable.max(axis=1))
+
+    def probable(self, images: ImageSet, hooks: Hooks) -> NDArray[np.float32]:
+        """What the classifier says, calibrated."""
+        return probabilities(
             self.classifier,
             self.inputs(self.trained, images),
             both_signs=self.trained.config.refinement_jitter.invert,
             on_batch=hooks.stage("assigning"),
         )
-        return Assignment(probable.argmax(axis=1), probable.max(axis=1))
 
     def reorder(self, order: Order) -> Self:
         """The outputs of the classifier in this order, in place."""

@@ -14,6 +14,7 @@ from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
 from selfsort.method.representation import extract_views
 from selfsort.method.sources import SHAPES, image_describers, learn_sources, project
+from selfsort.sorting.assigners import Assigner
 from selfsort.sorting.described import NETWORK, BySources, LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
@@ -30,13 +31,13 @@ many more images: their edges are surer than those of others.
 class SortedBySources(NamedTuple):
     """What assigns images, how its clusters were found, and what it says of these images."""
 
-    assigner: BySources
+    assigner: Assigner
     fusion: Fusion
     assignment: Assignment
 
     @classmethod
     def by_size(
-        cls, assigner: BySources, fusion: Fusion, assignment: Assignment
+        cls, assigner: Assigner, fusion: Fusion, assignment: Assignment
     ) -> "SortedBySources":
         """With the largest cluster first."""
         order = order_by_size(assignment.labels, assigner.n_clusters)

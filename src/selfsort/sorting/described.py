@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfsort.clustering.kmeans import Assignment
@@ -43,6 +44,13 @@ class LinearVote(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """Probabilities, (images, cluster)."""
         return (vectors @ self.weights + self.shares).softmax(dim=1)
+
+    def reorder(self, order: Order) -> "LinearVote":
+        """The same with the clusters in this order."""
+        vote = LinearVote(*self.weights.shape)
+        vote.weights.copy_(self.weights[:, order])
+        vote.shares.copy_(self.shares[order])
+        return vote
 
     @classmethod
     def fit(cls, vectors: Tensor, votes: Tensor, accuracy: float) -> "LinearVote":
@@ -88,14 +96,19 @@ class BySources:
 
     def assign(self, images: ImageSet, hooks: Hooks) -> Assignment:
         """The most probable cluster of each image."""
+        probable = self.probable(images, hooks)
+        return Assignment(probable.argmax(axis=1), probable.max(axis=1))
+
+    def probable(self, images: ImageSet, hooks: Hooks) -> NDArray[np.float32]:
+        """The shares of votes that the images' vectors stand for."""
         on_batch = hooks.stage("assigning")
-        found: list[Assignment] = []
+        pieces: list[NDArray[np.float32]] = []
         for start in range(0, len(images), CHUNK):
             stop = min(start + CHUNK, len(images))
-            found.append(self.decide(self.vectors(images.take(np.arange(start, stop)))))
+            pieces.append(self.vote(self.vectors(images.take(np.arange(start, stop)))).numpy())
             if on_batch:
                 on_batch(stop, len(images))
-        return Assignment(*map(np.concatenate, zip(*found, strict=True)))
+        return np.concatenate(pieces)
 
     def decide(self, vectors: Tensor) -> Assignment:
         """The most probable cluster for each of these vectors."""
@@ -114,10 +127,7 @@ class BySources:
 
     def reorder(self, order: Order) -> Self:
         """The clusters in this order."""
-        vote = LinearVote(*self.vote.weights.shape)
-        vote.weights.copy_(self.vote.weights[:, order])
-        vote.shares.copy_(self.vote.shares[order])
-        return replace(self, vote=vote)
+        return replace(self, vote=self.vote.reorder(order))
 
     def tensors(self) -> dict[str, Tensor]:
         """All that was learned, the size of the described images, and the encoder's hash."""

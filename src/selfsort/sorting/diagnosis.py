@@ -32,8 +32,8 @@ ASK_MORE = (
 )
 
 COLLAPSE = (
-    "all images share one duplicate (collapse); raise objective.balance_weight or lower "
-    "objective.affinity_weight."
+    "the network sees no difference between the images (collapse); try another seed, raise "
+    "objective.balance_weight or lower objective.affinity_weight."
 )
 
 JUDGED = 5000
@@ -132,9 +132,8 @@ def judge(
     representation = model.trained.represent(images.take(rows), hooks)
     points = representation.space(model.config.clustering.space)
     hooks.tell("judging", 0, 1)
-    scores = score_without_truth(
-        points, labels[rows], model.n_clusters, logits=representation.logits
-    )
+    logits = representation.logits if model.trained.has_task else None
+    scores = score_without_truth(points, labels[rows], model.n_clusters, logits=logits)
     hooks.tell("judging", 1, 1)
     sizes = np.bincount(labels, minlength=model.n_clusters).tolist()
     return replace(scores, cluster_sizes=sizes)
@@ -200,5 +199,5 @@ def _doubt(model: Model, agreement: Agreement) -> str | None:
     if count.clarity < CLEAR_GAP and count.n_clusters != model.asked:
         return _unclear("views' graph", count)
     if count.n_clusters != model.n_clusters:
-        return f"{shown}; compare with the clusters of auto."
+        return f"{shown}; compare with the clusters of `n_clusters='auto'`."
     return None

@@ -22,7 +22,12 @@ from selfsort.sorting.model import Model
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.checkpoint import load_module, load_tensors, save_tensors
 
-NOTES = {"recipe": str, "image_shape": list[int] | None, "n_features_in": int | None}
+NOTES = {
+    "recipe": str,
+    "image_shape": list[int] | None,
+    "n_features_in": int | None,
+    "shape_in": list[int] | None,
+}
 """What the estimator keeps in a model file besides the model."""
 
 
@@ -63,6 +68,7 @@ def load_model_and_notes(path: Path | str, *, device: str) -> tuple[Model, dict[
         notes = {name: values[name] for name in NOTES if name in values}
         numbers = [n_clusters, values["seed"], values["n_parents"]]
         numbers += [notes.get("n_features_in") or 0, *(notes.get("image_shape") or [])]
+        numbers += notes.get("shape_in") or []
         if not all(fits(number, int) and number >= 0 for number in numbers) or n_clusters < 1:
             raise ValueError("a number in it is not one")
         for name, value in notes.items():

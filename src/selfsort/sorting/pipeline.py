@@ -13,6 +13,7 @@ from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.errors import ConfigError
 from selfsort.method.encoder import device_of
 from selfsort.sorting.assigners import Assigner, Centres, Reclustered, Refined
+from selfsort.sorting.by_features import sort_by_features
 from selfsort.sorting.by_joining import sort_by_joining
 from selfsort.sorting.by_sources import sort_by_sources
 from selfsort.sorting.classifier import calibrate
@@ -24,7 +25,11 @@ from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, training_flops
 from selfsort.training.pretrain import share_learned
 
-SORT_BY_SOURCES = {"images": sort_by_sources, "series": sort_by_joining}
+SORT_BY_SOURCES = {
+    "images": sort_by_sources,
+    "series": sort_by_joining,
+    "features": sort_by_features,
+}
 """How a modality is sorted by all sources together."""
 
 
@@ -56,9 +61,10 @@ def fit_one(
     if not config.sources.max_images:  # nothing else is to sort the images
         config = config.replace({"training.give_up": 0.0, "sources.unsure": 0.0})
     trained = start_network(images, config=config, seed=seed, hooks=hooks)
-    history = trained.train(images, hooks)
-    assert trained.transforms is not None, "it has just been trained with them"
-    trained = replace(trained, learned=share_learned(history, len(trained.transforms)))
+    assert trained.transforms is not None, "a new network knows them"
+    history = trained.train(images, hooks) if trained.has_task else []
+    if history:
+        trained = replace(trained, learned=share_learned(history, len(trained.transforms)))
     model = sort_images(trained, images, n_clusters, hooks)
     return replace(
         model,

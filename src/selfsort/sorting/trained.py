@@ -43,6 +43,11 @@ class TrainedNetwork:
         """Images of this shape as describers see them."""
         return self.modality.source_preparation(self.preparations.network, channels, size)
 
+    @property
+    def has_task(self) -> bool:
+        """Whether there are transformations to tell apart; else there is nothing to train on."""
+        return self.transforms is None or len(self.transforms) > 1
+
     def train(self, images: ImageSet, hooks: Hooks) -> list[EpochRecord]:
         """Train the network in place."""
         assert self.transforms is not None, "a network that was loaded is trained already"

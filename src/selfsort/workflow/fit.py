@@ -1,19 +1,23 @@
 """Fits a source of images and leaves a run folder: model, record, table, picture and report."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet
 from selfsort.data.kinds import IMAGES, get_kind
 from selfsort.data.oddities import find_oddities, warn_of
-from selfsort.errors import ConfigError, SelfsortError
+from selfsort.data.pictures import data_uri
+from selfsort.errors import ConfigError, SelfsortError, SelfsortWarning
 from selfsort.method.devices import choose_device, choose_precision, prepare_process
 from selfsort.method.encoders import check_encoder, settle_encoder
 from selfsort.method.modality import MODALITIES
@@ -21,11 +25,11 @@ from selfsort.recipes import DEFAULT_RECIPE, resolve_config
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.job import FitJob, load_job, save_job
 from selfsort.runs.record import Run
-from selfsort.sorting.diagnosis import Watch, diagnose
+from selfsort.sorting.detail import source_size
+from selfsort.sorting.diagnosis import Watch
 from selfsort.sorting.estimator import SelfSort
 from selfsort.sorting.methods import check_request
 from selfsort.workflow.alignment import alignment_of, load_reference
-from selfsort.workflow.detail import reading_size
 from selfsort.workflow.images import Callbacks, read_source, read_test, refuse_inside
 from selfsort.workflow.report import write_report
 from selfsort.workflow.results import record_of, score_all, write_results
@@ -40,6 +44,21 @@ class Sorted(NamedTuple):
     written: list[Path]
     unsaid: list[str]
 
+    def __repr__(self) -> str:
+        return (
+            f"<{self.run.n_samples:,} images of {self.run.source} in {self.run.n_clusters} "
+            f"clusters, in {self.folder}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the facts, the warnings and the pictures of the clusters."""
+        picture = Image.open(RunFolder(self.folder).picture)
+        warnings = "".join(f"<li>{escape(text)}</li>" for text in self.run.warnings)
+        return (
+            f"<p>{escape(repr(self)[1:-1])}</p><ul>{warnings}</ul>"
+            f'<img src="{data_uri(picture)}" alt="typical images of each cluster">'
+        )
+
 
 def sort_folder(
     source: str | Path,
@@ -47,6 +66,7 @@ def sort_folder(
     out: str | Path,
     kind: str | None = None,
     image_shape: Sequence[int] | None = None,
+    images: str | Path | None = None,
     n_clusters: int | str = 10,
     recipe: str = DEFAULT_RECIPE,
     settings: Mapping[str, Any] | None = None,
@@ -70,17 +90,18 @@ def sort_folder(
     """Learn clusters from a source (a folder, a file or a named data set) and write everything
     about them to the folder `out`.
 
-    Parameters are those of `SelfSort`, and: `size` to which images are resized; `test_source`,
-    images to score as well; `align_to`, an earlier run or its table whose cluster numbers to take
-    over (a run's edits count); `overwrite`, replace the run in `out`; `report`, write the page too;
-    `folder_truth`, take the names of sub-folders as truth; `skip_broken`, leave out files that
-    cannot be read; `drop_duplicates`, keep one of images that are the same or nearly. A fit that
-    was stopped is continued by `resume_folder`.
+    Parameters are those of `SelfSort`, and: `images`, those that rows of features stand for; `size`
+    to which images are resized; `test_source`, images to score as well; `align_to`, an earlier run
+    or its table whose cluster numbers to take over (a run's edits count); `overwrite`, replace the
+    run in `out`; `report`, write the page too; `folder_truth`, take the names of sub-folders as
+    truth; `skip_broken`, leave out files that cannot be read; `drop_duplicates`, keep one of images
+    that are the same or nearly. A fit that was stopped is continued by `resume_folder`.
     """
     job = FitJob(
         source=_absolute(source),
         kind=kind,
         image_shape=list(image_shape) if image_shape else None,
+        images=_absolute(images) if images else None,
         n_clusters=n_clusters,
         recipe=recipe,
         settings=dict(settings or {}),
@@ -139,7 +160,7 @@ def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool
     # `auto` may mean something else when it is resumed; another number of threads rounds otherwise
     settings = job.settings | {"precision": precision}
     job = replace(job, device=str(device), threads=threads, settings=settings)
-    size = reading_size(config, job)
+    size = source_size(config, job.reading())
     images = read_source(job.reading(), size, callbacks)
     test_size = size or max(8, *images.pixels.shape[2:])
     test = read_test(images, job.test_source, job.reading(), test_size, callbacks)
@@ -178,7 +199,7 @@ def _fit(
     oddities = find_oddities(images)
     callbacks.on_stage("looking for oddities", 1, 1)
     if lines := oddities.describe():
-        callbacks.tell(f"{images.source}: {', '.join(lines)}; the report lists them")
+        callbacks.tell(f"{images.source}: {', '.join(lines)}; run.json lists them")
     begin = time.monotonic() - folder.seconds_before()
     watch = Watch(config, len(images), callbacks.tell, MODALITIES[images.modality])
     sorter = SelfSort(
@@ -194,7 +215,9 @@ def _fit(
         on_progress=lambda progress: watch(progress) or callbacks.on_progress(progress),
         on_stage=callbacks.on_stage,
     )
-    sorter.fit(images)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelfsortWarning)  # they go into the record
+        sorter.fit(images)
     alignment: dict[str, Any] = {}
     if reference is not None and job.align_to:
         sorter.align(reference)
@@ -202,7 +225,7 @@ def _fit(
     asked = set(config.transforms.split(","))
     if left_out := sorted(asked - set(sorter.config_.transforms.split(","))):
         callbacks.tell(f"left out, as these data look alike under it: {', '.join(left_out)}")
-    found = diagnose(sorter.model_, sorter.label_free_scores_) | warn_of(oddities, len(images))
+    found = sorter.warnings_ | warn_of(oddities, len(images))
     run = record_of(
         job,
         images,

@@ -102,7 +102,8 @@ def with_images(run: Run, place: Path | None, names: Sequence[str]) -> Run:
                 f"{place}: {len(missing):,} of the {len(names):,} images of the run are not in it "
                 f"({missing[0]!r}); give the folder that holds what {run.source} held."
             )
-    return replace(run, reading=run.reading | {"source": str(place.resolve())})
+    part = "images" if run.reading.get("images") else "source"
+    return replace(run, reading=run.reading | {part: str(place.resolve())})
 
 
 def read_run_images(run: Run, callbacks: Callbacks) -> ImageSet:

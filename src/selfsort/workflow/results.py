@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from selfsort.data.image_set import ImageSet
+from selfsort.data.image_set import ImageSet, Numbers
 from selfsort.data.oddities import Oddities
 from selfsort.data.pictures import render_clusters
 from selfsort.files import save_bytes
@@ -31,7 +31,7 @@ def record_of(
     oddities: Oddities,
 ) -> Run:
     """The record of a fit."""
-    is_folder = Path(job.source).is_dir()
+    is_from_files = not isinstance(images.names, Numbers)
     shown = sorter.model_.fusion or sorter.agreement_
     return Run(
         source=images.source,
@@ -55,7 +55,7 @@ def record_of(
         warnings=warnings,
         versions=current_versions(),
         reading=asdict(job.reading())
-        | {"size": max(images.pixels.shape[2:]) if is_folder else job.size},
+        | {"size": max(images.pixels.shape[2:]) if is_from_files else job.size},
         alignment=alignment,
         sources=sorter.model_.fusion.shares if sorter.model_.fusion else {},
         stamp=stamp_of(job.source, images.names),
