@@ -118,7 +118,7 @@ def device_of(module: nn.Module) -> torch.device:
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
     """Glorot's uniform weights and zero biases, the defaults of the paper's framework."""
     for layer in module.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
+        if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Linear):
             nn.init.xavier_uniform_(layer.weight, generator=generator)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
