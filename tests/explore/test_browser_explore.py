@@ -46,6 +46,7 @@ def test_browse_search_sort_page_and_enlarge(explored: Explored) -> None:
         },
         "All images": 130,
         "Outliers": 0,
+        "Blank images": 1,
     }
     assert explored.images.count() == min(100, sizes["Cluster 0"])
     shown = [
@@ -60,7 +61,7 @@ def test_browse_search_sort_page_and_enlarge(explored: Explored) -> None:
     explored.ready()
 
     page.get_by_label("Search clusters; Enter searches images").fill("ster 2")
-    assert list(explored.sizes()) == ["Cluster 2", "All images", "Outliers"]
+    assert list(explored.sizes()) == ["Cluster 2", "All images", "Outliers", "Blank images"]
     page.get_by_label("Search clusters; Enter searches images").fill("")
 
     explored.open_view("All images")

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from conftest import HOSTILE_NAMES
+from selfsort.cli.export import FORMS
 from selfsort.data.gallery import ArrayGallery, EncodedPicture, FolderGallery
 from selfsort.data.image_set import as_image_set
 from selfsort.errors import SelfsortError
@@ -387,3 +388,7 @@ def test_exports_stay_out_of_the_sorted_folder_and_find_images_that_have_moved(
     code, said = run("report", run_folder, "--images", tmp_path / "nowhere", "--no-map")
     assert code == 1
     assert "no such file or folder" in said
+
+
+def test_the_command_offers_every_form() -> None:
+    assert set(FORMS) == set(EXPORTS)

@@ -8,12 +8,14 @@ import click
 from selfsort.cli.console import callbacks, echo, print_written
 from selfsort.cli.explore import open_gallery
 from selfsort.cli.options import images_option, tell_of_edits
-from selfsort.runs.export import EXPORTS
+
+FORMS = ("assignments", "labels", "folders", "links", "xmp", "coco", "label-studio")
+"""The keys of `selfsort.runs.export.EXPORTS`, which `--help` must not load."""
 
 
 @click.command("export")
 @click.argument("run", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("form", type=click.Choice(list(EXPORTS)))
+@click.argument("form", type=click.Choice(FORMS))
 @click.option(
     "--to",
     "place",

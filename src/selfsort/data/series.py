@@ -38,7 +38,7 @@ def as_series_set(
     """An array (n, length) or (n, channels, length) as a `SeriesSet`. NaN at the end of a series
     means that it is shorter; other NaN are gaps, which are bridged.
 
-    >>> as_series_set(np.zeros((5, 100))).pixels.shape
+    >>> as_series_set(np.arange(500.0).reshape(5, 100)).pixels.shape
     (5, 1, 100)
     """
     values = np.asanyarray(array)

@@ -153,6 +153,13 @@ SERIES = Modality(
     source_preparation=series_for_sources,
     may_be_symmetric=True,
 )
+
+
+def as_it_is(network: AnyPreparation, channels: int, size: int) -> AnyPreparation:
+    """Features are described as the network would see them."""
+    return network
+
+
 FEATURES = Modality(
     name="features",
     preparation=FeaturePreparation,
@@ -161,7 +168,7 @@ FEATURES = Modality(
     swap_context=keep,
     get_transforms=get_no_transforms,
     build_encoder=build_feature_encoder,
-    source_preparation=lambda network, channels, size: network,
+    source_preparation=as_it_is,
 )
 MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES, FEATURES)}
 """By the name that data sets and model files give."""

@@ -224,8 +224,9 @@ def _finish(
     hooks.tell("calibrating", 0, 1)
     calibrate(assigner.classifier, inputs, config=trained.config, seed=trained.seed)
     hooks.tell("calibrating", 1, 1)
-    labels, confidence = assigner.assign(images, hooks)
-    order = order_by_size(labels, assigner.n_clusters)
-    assignment = Assignment(np.argsort(order)[labels], confidence)
+    labels = assigner.assign(images, hooks).labels
+    assigner = assigner.reorder(order_by_size(labels, assigner.n_clusters))
+    # asked again: with 16 bits two clusters may tie, and the order decides between them
+    assignment = assigner.assign(images, hooks)
     flops = training_flops(assigner.classifier, inputs.preparation.shape) * n_images
-    return Lesson(assigner.reorder(order), assignment, tuple(history), flops)
+    return Lesson(assigner, assignment, tuple(history), flops)
