@@ -30,7 +30,7 @@ OF_TIGHTNESS = 2.03
 OF_SUPPORT = -0.40
 ALWAYS = -1.21
 """The line that comes closest to the accuracy of 34 clusterings of the development sets
-(`benchmarks/judge.md`).
+(`benchmarks/LOG.md`).
 """
 
 
