@@ -11,6 +11,7 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -88,10 +89,12 @@ def test_replaced_images_are_said(run_folder: Path, tmp_path: Path) -> None:
     content["reading"]["source"] = str(photos)
     record.write_text(json.dumps(content))
     with Server(run_folder, "--no-browser") as running:
+        urlopen(running.address).close()  # it has started when it answers
         running.end()
         assert not [line for line in running.log if "warning" in line]
     victim = next(file for file in sorted(photos.rglob("*.png")))
     victim.write_bytes(victim.read_bytes() + b"more")
     with Server(run_folder, "--no-browser") as running:
+        urlopen(running.address).close()
         running.end()
         assert "warning: the image files are not those that were sorted" in "".join(running.log)
