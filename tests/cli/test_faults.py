@@ -178,6 +178,8 @@ def test_a_folder_that_vanishes(tmp_path: Path, whole: dict[str, bytes]) -> None
     assert "training.safetensors: No such file or directory" in failed(process)
     assert not (tmp_path / "out").exists()
     (tmp_path / "moved" / files.LOCK).unlink()
+    for unfinished in (tmp_path / "moved").glob(f"{files.TEMPORARY}*"):
+        unfinished.unlink()  # its writer could not find it any more
     good_state(tmp_path / "moved")
     assert resumed(tmp_path / "moved", tmp_path / "log") == whole
 
