@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from selfsort.method.descriptors import Colours, Gradients, Grain, Pixels, Relief, Textures
 from selfsort.method.encoders import ENCODER
+from selfsort.method.fisher import strokes, tones
 from selfsort.method.inputs import Inputs, infer_all
 from selfsort.method.patches import FROM_SIDE, Patches
 from selfsort.method.seeds import derive_generator
@@ -48,6 +49,8 @@ SHAPES = {
     "textures": Shape(64, 0.0),
     "patches": Shape(64, 0.5),
     "places": Shape(64, 0.5),
+    "strokes": Shape(128, 0.5),
+    "tones": Shape(128, 0.5),
     "network": Shape(128, 0.0),
     ENCODER: Shape(128, 0.5),
     "curve": Shape(64, 0.0),
@@ -145,6 +148,8 @@ def image_describers(
         "grain": Grain(),
         "textures": Textures(),
         "patches": Patches(channels, size >= FROM_SIDE),
+        "strokes": strokes(),
+        "tones": tones(channels),
     }
     if channels == 3:
         describers["colours"] = Colours()
