@@ -70,9 +70,12 @@ def test_the_truth_is_preferred_to_noise_to_a_merge_and_to_unequal_cuts() -> Non
     assert scores[0] < 0.2 < scores[1] < scores[3] <= 1
 
 
-def test_the_estimate_of_the_accuracy_rises_with_agreement_and_stays_in_bounds() -> None:
-    loose = [Verdict(0.5, 0.7)]
-    tight = [Verdict(0.9, 1.0)]
-    low = estimate_accuracy(loose, agreement=0.4)
-    assert 0.05 <= low < estimate_accuracy(loose, agreement=0.8)
-    assert low < estimate_accuracy(tight, agreement=1.0) <= 0.99
+def test_the_estimate_of_the_accuracy_rises_with_both_and_stays_in_bounds() -> None:
+    low = estimate_accuracy([Verdict(0.5, 0.7)])
+    assert (
+        0.05
+        <= low
+        < estimate_accuracy([Verdict(0.5, 0.9)])
+        < estimate_accuracy([Verdict(0.7, 0.9)])
+    )
+    assert estimate_accuracy([Verdict(0.7, 0.9), Verdict(1.0, 1.0)]) <= 0.99

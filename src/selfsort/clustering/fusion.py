@@ -172,10 +172,7 @@ def fuse(
     n_values = n_clusters + min(2 * n_clusters, MORE_VECTORS)
     labels = diffused_clusters(consensus_spectrum(kept, n_values), n_clusters, seed=seed)
     votes = count_votes(kept, labels, n_clusters)
-    accuracy = estimate_accuracy(
-        [verdicts[row] for row in order[:KEPT]],
-        agreement=float(votes[np.arange(len(labels)), labels].mean()),
-    )
+    accuracy = estimate_accuracy([verdicts[row] for row in order[:KEPT]])
     judged = [
         Selection(names, cuts, verdict, row in order[:KEPT])
         for row, (names, cuts, verdict) in enumerate(zip(tried, candidates, verdicts, strict=True))
