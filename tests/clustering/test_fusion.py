@@ -25,7 +25,8 @@ def points(noise: float, seed: int) -> NDArray[np.float32]:
 
 
 def source(noise: float, seed: int) -> Neighbours:
-    return Neighbours([nearest(points(noise, seed), MOST_NEIGHBOURS)])
+    vectors = points(noise, seed)
+    return Neighbours([nearest(vectors, MOST_NEIGHBOURS)], vectors=vectors)
 
 
 def test_a_clear_graph_is_cut_into_its_classes() -> None:
@@ -36,7 +37,8 @@ def test_a_clear_graph_is_cut_into_its_classes() -> None:
 def test_good_sources_win_over_one_that_knows_nothing() -> None:
     sources = {str(seed): source(0.35, seed) for seed in range(4)}
     sources["noise"] = Neighbours(
-        [np.random.default_rng(9).integers(len(TRUTH), size=(len(TRUTH), MOST_NEIGHBOURS))]
+        [np.random.default_rng(9).integers(len(TRUTH), size=(len(TRUTH), MOST_NEIGHBOURS))],
+        vectors=np.random.default_rng(9).normal(size=(len(TRUTH), 12)).astype(np.float32),
     )
     found = fuse(sources, 4, max_clusters=8, seed=0)
     alone = cut(sources["noise"].graph(7), 4, seed=0)
@@ -58,7 +60,8 @@ def test_the_number_of_clusters_can_be_left_to_the_graph() -> None:
 
 
 def test_one_source_of_few_images_is_enough() -> None:
-    few = Neighbours([nearest(points(0.1, 0)[::10], MOST_NEIGHBOURS)])
+    vectors = points(0.1, 0)[::10]
+    few = Neighbours([nearest(vectors, MOST_NEIGHBOURS)], vectors=vectors)
     found = fuse({"only": few}, 2, max_clusters=40, seed=0)
     assert len(found.labels) == 12
 

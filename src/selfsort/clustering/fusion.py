@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from selfsort.clustering.judge import (
-    Candidate,
     Labels,
+    Vectors,
     Verdict,
     estimate_accuracy,
     judge,
@@ -80,11 +80,13 @@ STARTS = 5
 @dataclass(frozen=True)
 class Neighbours:
     """Who is near whom in one source: in each of its views the neighbours of every image, nearest
-    first (images × MOST_NEIGHBOURS); `weight` is c_s.
+    first (images × MOST_NEIGHBOURS); `weight` is c_s, `vectors` (images × directions) is what the
+    judge asks.
     """
 
     views: Sequence[NDArray[np.integer]]
     weight: float = 1.0
+    vectors: Vectors | None = None
 
     def graph(self, n_neighbours: int) -> csr_array:
         """The mean graph of the views; a mutual edge in all of them weighs `weight`."""
@@ -147,34 +149,33 @@ def fuse(
         {name: source.graph(n_neighbours) for name, source in sources.items()}
         for n_neighbours in neighbours_for(whole.shape[0] / n_clusters)
     ]
-    candidates: list[Candidate] = []
+    candidates: list[tuple[Labels, ...]] = []
+    tight: list[float] = []
     for names in tried:
         pair = [
             _graph([graphs[name] for name in names], power)
             for graphs, power in zip(looks, POWERS, strict=True)
         ]
         cuts = tuple(cut(graph, n_clusters, seed=seed) for graph in pair)
-        candidates.append(Candidate(cuts, tightness(cuts[0], pair[0], n_clusters)))
+        candidates.append(cuts)
+        tight.append(tightness(cuts[0], pair[0], n_clusters))
         if on_step:
             on_step(len(candidates), len(tried))
-    verdicts = judge(candidates, list(looks[0].values()), n_clusters)
-    order = np.argsort([-verdict.score for verdict in verdicts], kind="stable")
+    told = [source.vectors for source in sources.values() if source.vectors is not None]
+    scores = judge([cuts[0] for cuts in candidates], told, n_clusters)
+    verdicts = [Verdict(*map(float, pair)) for pair in zip(scores, tight, strict=True)]
+    order = np.argsort(-scores, kind="stable")
     n_heard = max(KEPT, round(HEARD * len(order)))
     kept, heard = (
-        [labels for row in order[:n] for labels in candidates[row].cuts] for n in (KEPT, n_heard)
+        [labels for row in order[:n] for labels in candidates[row]] for n in (KEPT, n_heard)
     )
     n_values = n_clusters + min(2 * n_clusters, MORE_VECTORS)
     labels = diffused_clusters(consensus_spectrum(kept, n_values), n_clusters, seed=seed)
     votes = count_votes(kept, labels, n_clusters)
-    accuracy = estimate_accuracy(
-        [verdicts[row] for row in order[:KEPT]],
-        agreement=float(votes[np.arange(len(labels)), labels].mean()),
-    )
+    accuracy = estimate_accuracy([verdicts[row] for row in order[:KEPT]])
     judged = [
-        Selection(names, candidate.cuts, verdict, row in order[:KEPT])
-        for row, (names, candidate, verdict) in enumerate(
-            zip(tried, candidates, verdicts, strict=True)
-        )
+        Selection(names, cuts, verdict, row in order[:KEPT])
+        for row, (names, cuts, verdict) in enumerate(zip(tried, candidates, verdicts, strict=True))
     ]
     return Fusion(
         labels,

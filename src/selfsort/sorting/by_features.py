@@ -147,7 +147,7 @@ def sort_by_features(
     sources.learn(latent)
     fusion = fuse(
         {
-            name: Neighbours([nearest(vectors.numpy(), MOST_NEIGHBOURS)])
+            name: Neighbours([nearest(vectors.numpy(), MOST_NEIGHBOURS)], vectors=vectors.numpy())
             for name, vectors in sources.split(latent).items()
         },
         n_clusters,

@@ -68,7 +68,7 @@ def sort_by_sources(
         on_batch=hooks.stage("describing the images"),
     )
     sources = {
-        name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0))
+        name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0), vectors)
         for name, vectors in described.vectors.items()
     }
     assert described.pixels is not None, "images are described by their pixels, too"
@@ -79,7 +79,8 @@ def sort_by_sources(
         latent = trained.represent(images, hooks).latent
         projection, projected = project(latent, SHAPES[NETWORK])
         vectors.append(torch.from_numpy(projected))
-        sources[NETWORK] = Neighbours(_views(trained, images, hooks), WEIGHTS[NETWORK])
+        views = _views(trained, images, hooks)
+        sources[NETWORK] = Neighbours(views, WEIGHTS[NETWORK], projected)
     fusion = fuse(
         sources,
         n_clusters,

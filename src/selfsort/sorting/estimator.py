@@ -177,6 +177,14 @@ class SelfSort(
         with self._telling() as hooks:
             return self.model_.assign(self._images(X, hooks), hooks)
 
+    def unlike(self, X: Any) -> NDArray[np.bool_] | None:
+        """Which images are unlike all those of the fit (of those like them one in 20 is marked,
+        too); None if the model cannot tell.
+        """
+        check_is_fitted(self)
+        with self._telling() as hooks:
+            return self.model_.unlike(self._images(X, hooks), hooks)
+
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The latent representation F of each image."""
         return self.represent(X).latent

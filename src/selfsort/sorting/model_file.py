@@ -18,6 +18,7 @@ from selfsort.method.transforms import OWN
 from selfsort.runs.folder import RunFolder
 from selfsort.schema import fits
 from selfsort.sorting.assigners import ASSIGNERS, Centres, Reclustered, Refined
+from selfsort.sorting.familiarity import load_familiarity
 from selfsort.sorting.model import Model
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.checkpoint import load_module, load_tensors, save_tensors
@@ -48,7 +49,10 @@ def save_model(path: Path | str, model: Model, *, notes: Mapping[str, Any] | Non
         "refinement_preparation": asdict(trained.preparations.refinement),
         "assigner": model.assigner.kind,
     }
-    save_tensors(file, {**tensors, **model.assigner.tensors()}, values, kind="model")
+    tensors |= model.assigner.tensors()
+    if model.familiarity:
+        tensors |= model.familiarity.tensors()
+    save_tensors(file, tensors, values, kind="model")
     return file
 
 
@@ -76,11 +80,12 @@ def load_model_and_notes(path: Path | str, *, device: str) -> tuple[Model, dict[
                 raise ValueError(f"its {name} is not one")
         trained = _load_network(file, tensors, values, choose_device(device))
         assigner = ASSIGNERS[values["assigner"]].load(file, tensors, trained, n_clusters)
+        familiarity = load_familiarity(file, tensors, trained)
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise damaged(file, error) from error
-    return Model(trained, assigner, n_clusters), notes
+    return Model(trained, assigner, n_clusters, familiarity=familiarity), notes
 
 
 def model_file(path: Path) -> Path:
