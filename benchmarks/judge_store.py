@@ -83,7 +83,7 @@ def keep(name: str, seed: int, store: Path, data: Path) -> None:
         truth=truth,
         facts=json.dumps(facts),
         vectors=seen["vectors"].numpy().astype(np.float16),
-        cuts=np.array([one.cuts for one in fusion.selections], dtype=np.int16),
+        cuts=np.array([one.labels for one in fusion.selections], dtype=np.int16),
         labels=assignment.labels,
         confidence=assignment.confidence,
         consensus=fusion.labels,
