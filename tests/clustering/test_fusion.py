@@ -11,7 +11,7 @@ from selfsort.clustering.fusion import (
     fuse,
     selections,
 )
-from selfsort.clustering.spectral import join, nearest, nearest_in_subspace
+from selfsort.clustering.spectral import join, nearest
 from selfsort.metrics import score
 
 TRUTH = np.repeat(np.arange(4), 30)
@@ -80,13 +80,3 @@ def test_selections_are_all_sources_each_alone_all_but_one_pairs_and_triples() -
     many = selections(list("abcdefghi"), 1)
     assert many == selections(list("abcdefghi"), 1)
     assert [sum(len(one) == size for one in many) for size in (2, 3)] == [24, 24]
-
-
-def test_neighbours_in_a_subspace_are_found_where_distance_misleads() -> None:
-    """Two planes in space: a point and its negative share a plane, and no direction."""
-    draw = np.random.default_rng(0)
-    bases = [np.linalg.qr(draw.normal(size=(10, 2)))[0] for _ in range(2)]
-    images = np.concatenate([draw.normal(size=(20, 2)) @ basis.T for basis in bases])
-    truth = np.repeat([0, 1], 20)
-    found = nearest_in_subspace(images.astype(np.float32), 5)
-    assert (truth[found] == truth[:, None]).mean() > 0.95

@@ -10,9 +10,10 @@ eigenvalues λ, scaled as λ_j² v_j and with rows of length 1, are clustered by
 more eigenvectors than clusters: a small tight group takes an eigenvector of its own, and with only
 k of them a class would have none left.
 
-No source is right for all images, and no labels say which are. So many selections are cut, each
-from two graphs, and judged (`judge.py`). The three best vote: the consensus of their cuts are the
-clusters. How many of the selections say the same of an image is how sure it is.
+No source is right for all images, and no labels say which are. So many selections are cut and
+judged (`judge.py`). The best are cut once more, from a second graph, and the three best vote: the
+consensus of their cuts are the clusters. How many of the best third say the same of an image is how
+sure it is.
 """
 
 from collections import Counter
@@ -99,12 +100,12 @@ class Neighbours:
 
 
 class Selection(NamedTuple):
-    """Some sources, their two cuts, and the judge's verdict; `is_kept`: it is among those that
-    vote.
+    """Some sources, the cut of their first graph, and the judge's verdict; `is_kept`: it is among
+    those that vote.
     """
 
     sources: tuple[str, ...]
-    cuts: tuple[Labels, ...]
+    labels: Labels
     verdict: Verdict
     is_kept: bool
 
@@ -155,36 +156,39 @@ def fuse(
         cut_all = cut_for_count(sources, tried, most, seed=seed)
         curve = count_by_learning(cut_all, told, most=most, on_step=on_count)
         n_clusters = curve.best.n_clusters
-    looks = [
+    near, far = (
         {name: source.graph(n_neighbours) for name, source in sources.items()}
         for n_neighbours in neighbours_for(n_images / n_clusters)
-    ]
-    candidates: list[tuple[Labels, ...]] = []
+    )
+    n_heard = max(KEPT, round(HEARD * len(tried)))
+
+    def tell(done: int) -> None:
+        if on_step:
+            on_step(done, len(tried) + n_heard)
+
+    first: list[Labels] = []
     tight: list[float] = []
     for names in tried:
-        pair = [
-            _graph([graphs[name] for name in names], power)
-            for graphs, power in zip(looks, POWERS, strict=True)
-        ]
-        cuts = tuple(cut(graph, n_clusters, seed=seed) for graph in pair)
-        candidates.append(cuts)
-        tight.append(tightness(cuts[0], pair[0], n_clusters))
-        if on_step:
-            on_step(len(candidates), len(tried))
-    scores = judge([cuts[0] for cuts in candidates], told, n_clusters)
+        graph = _graph([near[name] for name in names], POWERS[0])
+        first.append(cut(graph, n_clusters, seed=seed))
+        tight.append(tightness(first[-1], graph, n_clusters))
+        tell(len(first))
+    scores = judge(first, told, n_clusters)
     verdicts = [Verdict(*map(float, pair)) for pair in zip(scores, tight, strict=True)]
-    order = np.argsort(-scores, kind="stable")
-    n_heard = max(KEPT, round(HEARD * len(order)))
-    kept, heard = (
-        [labels for row in order[:n] for labels in candidates[row]] for n in (KEPT, n_heard)
-    )
+    order = np.argsort(-scores, kind="stable")[:n_heard]
+    heard: list[Labels] = []
+    for row in order:
+        graph = _graph([far[name] for name in tried[row]], POWERS[1])
+        heard += [first[row], cut(graph, n_clusters, seed=seed)]
+        tell(len(first) + len(heard) // 2)
+    kept = heard[: 2 * KEPT]
     n_values = n_clusters + min(2 * n_clusters, MORE_VECTORS)
     labels = diffused_clusters(consensus_spectrum(kept, n_values), n_clusters, seed=seed)
     votes = count_votes(kept, labels, n_clusters)
     accuracy = estimate_accuracy([verdicts[row] for row in order[:KEPT]])
     judged = [
-        Selection(names, cuts, verdict, row in order[:KEPT])
-        for row, (names, cuts, verdict) in enumerate(zip(tried, candidates, verdicts, strict=True))
+        Selection(names, labels, verdict, row in order[:KEPT])
+        for row, (names, labels, verdict) in enumerate(zip(tried, first, verdicts, strict=True))
     ]
     return Fusion(
         labels,

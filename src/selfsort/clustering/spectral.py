@@ -91,23 +91,6 @@ def _largest(rows: torch.Tensor, count: int) -> torch.Tensor:
     return places // count * n_groups + groups.gather(1, places % count)
 
 
-def nearest_in_subspace(
-    points: NDArray[np.float32], n_neighbours: int, *, ridge: float = 0.01
-) -> NDArray[np.int64]:
-    """The others that take most part in writing each point as a sum of all others.
-
-    Images of one thing under changing light lie in a flat subspace and write each other, also where
-    they are far apart. With X the points as unit rows and D = (X Xᵀ + ridge · I)⁻¹, the
-    coefficients of least squares without the point itself are −D_ij / D_jj.
-    """
-    units = torch.nn.functional.normalize(torch.from_numpy(points).double(), dim=1)
-    inverse = torch.linalg.inv(units @ units.T + ridge * torch.eye(len(units)))
-    strength = (inverse / inverse.diagonal()).abs().fill_diagonal_(-1)
-    n_neighbours = min(n_neighbours, len(points) - 1)
-    found: NDArray[np.int64] = strength.topk(n_neighbours, dim=1).indices.numpy()
-    return found
-
-
 def join(neighbours: NDArray[np.integer[Any]]) -> csr_array:
     """The symmetric graph of lists of neighbours (images × neighbours)."""
     n_samples, n_neighbours = neighbours.shape

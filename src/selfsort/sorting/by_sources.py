@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours, fuse
 from selfsort.clustering.kmeans import Assignment, order_by_size
-from selfsort.clustering.spectral import nearest, nearest_in_subspace
+from selfsort.clustering.spectral import nearest
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
@@ -71,8 +71,6 @@ def sort_by_sources(
         name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0), vectors)
         for name, vectors in described.vectors.items()
     }
-    assert described.pixels is not None, "images are described by their pixels, too"
-    sources["subspace"] = Neighbours([nearest_in_subspace(described.pixels, MOST_NEIGHBOURS)])
     vectors = [torch.from_numpy(values) for values in described.vectors.values()]
     projection = None
     if trained.learned >= trained.config.training.give_up:
