@@ -12,17 +12,16 @@ TRUTH = np.repeat(np.arange(6), 20)
 VECTORS = (CENTRES[TRUTH] + 0.1 * DRAW.normal(size=(120, 6))).astype(np.float32)
 
 
-def test_clusters_are_joined_by_the_mean_cosine_of_their_images() -> None:
+def test_clusters_are_joined_where_that_adds_least_to_the_spread() -> None:
     found = joins(VECTORS, TRUTH, range(6))
     units = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
     members = [np.flatnonzero(cluster == TRUTH) for cluster in range(6)]
     for one in found:
         pair = members[one.first], members[one.second]
-        assert one.likeness == pytest.approx((units[pair[0]] @ units[pair[1]].T).mean(), abs=1e-5)
         members.append(np.concatenate(pair))
-    assert [one.likeness for one in found[:2]] == sorted(
-        (one.likeness for one in found[:2]), reverse=True
-    )
+        spread = [float(units[rows].var(axis=0).sum() * len(rows)) for rows in (members[-1], *pair)]
+        assert one.cost == pytest.approx(spread[0] - spread[1] - spread[2], rel=1e-3)
+    assert [one.cost for one in found] == sorted(one.cost for one in found)
     assert {frozenset(group) for group in groups_at(found, 6, 4)} == {
         frozenset(group) for group in ([0, 1], [2], [3], [4, 5])
     }
@@ -34,7 +33,7 @@ def test_images_without_a_vector_are_left_out() -> None:
     gone = VECTORS.copy()
     gone[::3] = np.nan
     found = joins(gone, TRUTH, range(6))
-    assert all(np.isfinite(one.likeness) for one in found)
+    assert all(np.isfinite(one.cost) for one in found)
     assert all((part % 3 > 0).all() for one in halves(gone, TRUTH, range(6)) for part in one.parts)
 
 

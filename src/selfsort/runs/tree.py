@@ -1,8 +1,9 @@
 """Coarser and finer clusters without fitting again: which clusters are most alike, step by step,
 and where each falls apart. No torch.
 
-Clusters are joined by the mean cosine between their images' vectors, the most alike first (average
-linkage). A cluster's halves are those of k-means.
+Clusters are joined as Ward does it: the two first whose union adds least to the spread of the
+images' unit vectors, n_a n_b / (n_a + n_b) |m_a − m_b|² with sizes n and means m. A cluster's
+halves are those of k-means.
 """
 
 from collections.abc import Sequence
@@ -18,13 +19,13 @@ FEWEST = 12
 
 
 class Join(NamedTuple):
-    """Two groups become one, which is numbered after all groups that are there; `likeness` is the
-    mean cosine between them.
+    """Two groups become one, which is numbered after all groups that are there; `cost` is what
+    that adds to the spread.
     """
 
     first: int
     second: int
-    likeness: float
+    cost: float
 
 
 class Halves(NamedTuple):
@@ -53,10 +54,13 @@ def joins(
     found = []
     while len(there) > 1:
         matrix = np.stack([means[group] for group in there])
-        likeness = np.tril(matrix @ matrix.T, -1) - 2 * np.triu(np.ones((len(there),) * 2))
-        second, first = np.unravel_index(likeness.argmax(), likeness.shape)
+        sizes = np.array([counts[group] for group in there])
+        apart = np.square(matrix[:, None] - matrix).sum(axis=2)
+        cost = apart * np.outer(sizes, sizes) / np.add.outer(sizes, sizes)
+        cost[np.triu_indices(len(there))] = np.inf
+        second, first = np.unravel_index(cost.argmin(), cost.shape)
         pair = there[first], there[second]
-        found.append(Join(*pair, float(likeness[second, first])))
+        found.append(Join(*pair, float(cost[second, first])))
         counts.append(counts[pair[0]] + counts[pair[1]])
         whole = sum(counts[group] * means[group] for group in pair)
         means.append(np.asarray(whole / counts[-1]))
@@ -67,7 +71,7 @@ def joins(
 def groups_at(found: Sequence[Join], n_clusters: int, n_groups: int) -> list[list[int]]:
     """Which clusters are together when so many groups are left, by their places.
 
-    >>> groups_at([Join(0, 2, 0.9), Join(1, 3, 0.2)], 3, 2)
+    >>> groups_at([Join(0, 2, 0.2), Join(1, 3, 0.9)], 3, 2)
     [[1], [0, 2]]
     """
     groups = {place: [place] for place in range(n_clusters)}
