@@ -1,28 +1,29 @@
 """Keeps all that a fit by sources knows, so that an idea on judge, number or confidence is seconds
 to test.
 
-    python benchmarks/judge_store.py [--sets yaleb usps …] [--seeds 0 1 2] [--store DIR] [--data DIR]
+    python benchmarks/judge_store.py [--sets yaleb …] [--seeds 0 1 2] [--store DIR] [--data DIR]
 
 For each set and seed, DIR/NAME-SEED.npz: truth, every source's neighbours in every view, the
-vectors of all sources side by side, the cuts of all selections, and what the fit answered; and
+vectors of all sources side by side, the first cut of all selections, and what the fit answered; and
 DIR/NAME-SEED.safetensors, the model. Sets are those of the zoo, digits, 3000 images of USPS and
 5000 of MNIST train.
 """
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
 import selfsort
-from selfsort.clustering.fusion import Fusion, Neighbours
 from selfsort.data.image_set import ImageSet
 from selfsort.recipes import resolve_config
-from selfsort.sorting import by_sources, described, fit_model, save_model
+from selfsort.sorting import by_sources, fit_model, save_model
+from selfsort.sorting.described import LinearVote
 from zoo import DATA
 from zoo_page import KINDS
 
@@ -39,6 +40,17 @@ def load(name: str, data: Path, seed: int = 0) -> ImageSet:
     return images.take(np.sort(rows)) if name in SAMPLES else images
 
 
+def watched(function: Callable[..., Any], seen: dict[str, Any]) -> Callable[..., Any]:
+    """The same function; what it was given and what it answered is kept under its name."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        answer = function(*args, **options)
+        seen[function.__name__] = args, answer
+        return answer
+
+    return call
+
+
 def keep(name: str, seed: int, store: Path, data: Path) -> None:
     """Fit and write what was seen on the way."""
     images = load(name, data, seed)
@@ -47,25 +59,12 @@ def keep(name: str, seed: int, store: Path, data: Path) -> None:
     n_clusters = int(truth.max()) + 1
     channels = images.pixels.shape[1]
     seen: dict[str, Any] = {}
-    fuse, learn = by_sources.fuse, described.LinearVote.fit
-
-    def watched_fuse(sources: Mapping[str, Neighbours], *args: Any, **options: Any) -> Fusion:
-        seen["sources"] = sources
-        seen["fusion"] = fuse(sources, *args, **options)
-        return seen["fusion"]
-
-    def watched_fit(vectors: torch.Tensor, *args: Any) -> described.LinearVote:
-        seen["vectors"] = vectors
-        return learn(vectors, *args)
-
-    by_sources.fuse = watched_fuse
-    described.LinearVote.fit = watched_fit
-    try:
-        config = resolve_config("standard", encoder="none", channels=channels)
+    config = resolve_config("standard", encoder="none", channels=channels)
+    fuse, learn = watched(by_sources.__dict__["fuse"], seen), watched(LinearVote.fit, seen)
+    with patch.object(by_sources, "fuse", fuse), patch.object(LinearVote, "fit", learn):
         model = fit_model(images, n_clusters=n_clusters, config=config, seed=seed)
-    finally:
-        by_sources.fuse, described.LinearVote.fit = fuse, learn
-    fusion: Fusion = seen["fusion"]
+    (sources, *_), fusion = seen["fuse"]
+    (vectors, *_), _ = seen["fit"]
     assignment = model.assign_fitted(images)
     facts = {
         "n_clusters": n_clusters,
@@ -74,24 +73,22 @@ def keep(name: str, seed: int, store: Path, data: Path) -> None:
         "kept": [bool(one.is_kept) for one in fusion.selections],
         "accuracy": fusion.accuracy,
         "learned": model.trained.learned,
-        "weights": {source: one.weight for source, one in seen["sources"].items()},
-        "eigenvalues": fusion.eigenvalues,
-        "count": fusion.cluster_count.n_clusters,
+        "weights": {source: one.weight for source, one in sources.items()},
+    }
+    views: dict[str, Any] = {
+        f"views {source}": np.array(one.views, dtype=np.int16) for source, one in sources.items()
     }
     np.savez(
         store / f"{name}-{seed}.npz",
         truth=truth,
         facts=json.dumps(facts),
-        vectors=seen["vectors"].numpy().astype(np.float16),
+        vectors=vectors.numpy().astype(np.float16),
         cuts=np.array([one.labels for one in fusion.selections], dtype=np.int16),
         labels=assignment.labels,
         confidence=assignment.confidence,
         consensus=fusion.labels,
         votes=fusion.votes,
-        **{
-            f"views {source}": np.array(one.views, dtype=np.int16)
-            for source, one in seen["sources"].items()
-        },
+        **views,
     )
     save_model(store / f"{name}-{seed}.safetensors", model)
 

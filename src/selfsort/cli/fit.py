@@ -261,6 +261,7 @@ def _default_out(source: str) -> Path:
 
 def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
     from selfsort.metrics import Scores
+    from selfsort.runs.counts import say_number
 
     run = result.run
     written = list(map(str, result.written))
@@ -269,6 +270,7 @@ def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
             "scores": run.scores,
             "n_clusters": run.n_clusters,
             "label_free": run.label_free,
+            "estimate": run.estimate,
             "warnings": run.warnings,
             "alignment": run.alignment,
             "written": written,
@@ -281,6 +283,14 @@ def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
     if run.sources:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in run.sources.items())
         echo(f"sources by their part in the votes: {shares}")
+    if run.estimate:
+        echo(
+            "estimated accuracy, without labels: {accuracy:.0%} ± {within:.0%}".format(
+                **run.estimate
+            )
+        )
+    if run.count_curve:
+        echo(f"number of clusters: {say_number(run.count_curve, run.n_clusters)}")
     if run.alignment:
         same = "{same:.1%} of the {common:,} images in common have the number of {to}"
         echo(same.format(**run.alignment))

@@ -18,7 +18,7 @@ sure it is.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from selfsort.clustering.count import SMALLEST, count_by_learning
 from selfsort.clustering.judge import (
     Labels,
     Vectors,
@@ -39,7 +40,6 @@ from selfsort.clustering.spectral import (
     ClusterCount,
     Spectrum,
     consensus_spectrum,
-    count_roughly,
     join,
     spectrum,
 )
@@ -66,6 +66,9 @@ TUPLES = 24
 KEPT = 3
 """Selections that vote."""
 
+FEW = 12
+"""Clusters by which selections are compared before it is known how many there are."""
+
 HEARD = 1 / 3
 """Share of the selections that are heard on how sure the votes are."""
 
@@ -75,7 +78,8 @@ DIFFUSION = 2
 
 
 STARTS = 5
-"""Starts of k-means for each cut."""
+QUICK_STARTS = 2
+"""Starts of k-means for each cut, and where clusters are only counted."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +114,17 @@ class Selection(NamedTuple):
 class Fusion:
     """The consensus: `labels` the clusters, `votes` (images × clusters) the shares of the cuts that
     put an image into a cluster, `accuracy` the share of images that is likely to be right,
-    `selections` what was tried. The eigenvalues are those of the sum of all sources, and the count
-    is the number of clusters that they show.
+    `selections` what was tried. The eigenvalues are those of a graph that showed how many clusters
+    there are; the curve says the same where the number was left to the sources.
     """
 
     labels: Labels
     votes: NDArray[np.float32]
     accuracy: float
     selections: list[Selection]
-    eigenvalues: list[float]
-    cluster_count: ClusterCount
+    eigenvalues: list[float] = field(default_factory=list)
+    cluster_count: ClusterCount | None = None
+    count_curve: list[tuple[int, float]] = field(default_factory=list)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -136,19 +141,24 @@ def fuse(
     max_clusters: int,
     seed: int,
     on_step: Callable[[int, int], None] | None = None,
+    on_count: Callable[[int, int], None] | None = None,
 ) -> Fusion:
     """Cut many selections of the sources, judge them, and let the best vote.
 
-    `n_clusters=None` takes the number, at most `max_clusters`, that the sum of all graphs shows.
+    `n_clusters=None` takes the number, at most `max_clusters`, that the sources learn best.
     """
     tried = selections(list(sources))
-    whole = _graph([source.graph(MOST) for source in sources.values()], POWERS[0])
-    shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, whole.shape[0]))
-    count = count_roughly(shown.values, whole.shape[0])
-    n_clusters = n_clusters or count.n_clusters
+    told = [source.vectors for source in sources.values() if source.vectors is not None]
+    n_images = len(next(iter(sources.values())).views[0])
+    curve = None
+    if n_clusters is None:
+        most = max(2, min(max_clusters, n_images // SMALLEST))
+        cut_all = cut_for_count(sources, tried, most, seed=seed)
+        curve = count_by_learning(cut_all, told, most=most, on_step=on_count)
+        n_clusters = curve.best.n_clusters
     near, far = (
         {name: source.graph(n_neighbours) for name, source in sources.items()}
-        for n_neighbours in neighbours_for(whole.shape[0] / n_clusters)
+        for n_neighbours in neighbours_for(n_images / n_clusters)
     )
     n_heard = max(KEPT, round(HEARD * len(tried)))
 
@@ -163,7 +173,6 @@ def fuse(
         first.append(cut(graph, n_clusters, seed=seed))
         tight.append(tightness(first[-1], graph, n_clusters))
         tell(len(first))
-    told = [source.vectors for source in sources.values() if source.vectors is not None]
     scores = judge(first, told, n_clusters)
     verdicts = [Verdict(*map(float, pair)) for pair in zip(scores, tight, strict=True)]
     order = np.argsort(-scores, kind="stable")[:n_heard]
@@ -186,9 +195,35 @@ def fuse(
         (votes + count_votes(heard, labels, n_clusters)) / np.float32(2),
         accuracy,
         judged,
-        [round(float(value), 5) for value in shown.values],
-        count,
+        cluster_count=curve.best if curve else None,
+        count_curve=curve.points if curve else [],
     )
+
+
+def cut_for_count(
+    sources: Mapping[str, Neighbours], tried: Sequence[tuple[str, ...]], most: int, *, seed: int
+) -> Callable[[int], list[Labels]]:
+    """A function that cuts several graphs into k clusters: that of all sources, and those of the
+    selections that the judge likes best where their clusters are few.
+    """
+    graphs = {name: source.graph(MOST) for name, source in sources.items()}
+    told = [source.vectors for source in sources.values() if source.vectors is not None]
+    simple = [names for names in tried if len(names) in (1, len(graphs) - 1, len(graphs))]
+    looks = {names: _graph([graphs[name] for name in names], POWERS[0]) for names in simple}
+    few = min(FEW, most)
+    scores = judge([cut(look, few, seed=seed) for look in looks.values()], told, few)
+    best = [simple[row] for row in np.argsort(-scores, kind="stable")[:KEPT]]
+    n_values = min(most + min(2 * most, MORE_VECTORS), len(next(iter(sources.values())).views[0]))
+    found = [spectrum(looks[names], n_values) for names in dict.fromkeys([simple[0], *best])]
+
+    def cut_all(n_clusters: int) -> list[Labels]:
+        n_leading = n_clusters + min(2 * n_clusters, MORE_VECTORS)
+        return [
+            diffused_clusters(one.leading(n_leading), n_clusters, seed=seed, starts=QUICK_STARTS)
+            for one in found
+        ]
+
+    return cut_all
 
 
 def neighbours_for(class_size: float) -> tuple[int, int]:
@@ -229,12 +264,14 @@ def cut(graph: csr_array, n_clusters: int, *, seed: int) -> Labels:
     return diffused_clusters(spectrum(graph, n_values), n_clusters, seed=seed)
 
 
-def diffused_clusters(found: Spectrum, n_clusters: int, *, seed: int) -> Labels:
+def diffused_clusters(
+    found: Spectrum, n_clusters: int, *, seed: int, starts: int = STARTS
+) -> Labels:
     """k-means on the eigenvectors, each scaled by a power of its eigenvalue."""
     points = found.vectors * np.clip(found.values, 0, 1) ** DIFFUSION
     lengths = np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     units = np.asarray(points / lengths, dtype=np.float32)
-    return cluster(units, n_clusters, n_init=STARTS, seed=seed).assign(units).labels
+    return cluster(units, n_clusters, n_init=starts, seed=seed).assign(units).labels
 
 
 def count_votes(voters: Sequence[Labels], labels: Labels, n_clusters: int) -> NDArray[np.float32]:

@@ -109,7 +109,7 @@ def estimate_accuracy(kept: Sequence[Verdict]) -> float:
     """The share of images that are likely to be in the right cluster, by the candidates that vote.
 
     >>> round(estimate_accuracy([Verdict(0.95, 0.98)]), 2)
-    0.97
+    0.94
     """
     score, tight = np.mean(kept, axis=0).tolist()
     likely = 1 / (1 + np.exp(-(OF_TIGHTNESS * tight + OF_SCORE * score + ALWAYS)))

@@ -1,6 +1,6 @@
 """What a set of images looks like, so that an image that is unlike all of them can be told.
 
-Pixels, gradients, grain, textures and colours describe an image. In each description x, with centre
+Grain, textures and colours describe an image. In each description x, with centre
 c, the leading directions u_j of half of the images and their variances v_j,
 
     far_x = log mean_j ((u_jᵀ (x − c))² / v_j)      how unusual it is in what varies in the set
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from selfsort.method.descriptors import Colours, Gradients, Grain, Pixels, Textures
+from selfsort.method.descriptors import Colours, Grain, Textures
 from selfsort.method.inputs import Inputs, infer_all
 from selfsort.method.shapes import Images
 
@@ -76,7 +76,7 @@ class Familiar(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        kinds: list[nn.Module] = [Pixels(), Gradients(), Grain(), Textures()]
+        kinds: list[nn.Module] = [Grain(), Textures()]
         self.describers = nn.ModuleList(kinds + [Colours()] * (channels == 3))
         example = self.describe(torch.zeros(1, channels, 8, 8))
         self.looks = nn.ModuleDict({name: Look(x.shape[1]) for name, x in example.items()})

@@ -31,7 +31,9 @@ class Run:
     the training of earlier processes if it was resumed. `alignment`: the run whose numbers the
     clusters took over, images in common and the share of them with the same number. `files`: the
     SHA-256 of each file beside it. `stamp`: see `workflow.images.stamp_of`. `sources`: the share of
-    the votes that each source took part in.
+    the votes that each source took part in. `count_curve`: numbers of clusters that were tried, and
+    how well each was learned; `estimate`: the accuracy that is to be expected, and how far it may
+    be off.
 
     `notes` say what became of the files, `skipped` which could not be read and why. `dropped` are
     copies that were left out, each with the image that was kept. `oddities` are rows of the table:
@@ -63,6 +65,8 @@ class Run:
     files: dict[str, str] = field(default_factory=dict)
     stamp: str = ""
     sources: dict[str, float] = field(default_factory=dict)
+    count_curve: list[list[float]] = field(default_factory=list)
+    estimate: dict[str, float] = field(default_factory=dict)
 
 
 def current_versions() -> dict[str, str]:
@@ -99,6 +103,7 @@ def _refuse_constant(text: str) -> float:
 
 RECORD = {"stage": str, "epoch": int, "terms": dict[str, float]}
 COUNT = {"n_clusters": int, "clarity": float}
+ESTIMATE = {"accuracy": float, "within": float}
 LABEL_FREE = {
     "silhouette": float | None,
     "cluster_sizes": list[int],
@@ -111,6 +116,7 @@ def _check(run: Run) -> None:
     check(run)
     parts: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("cluster_count", run.cluster_count, COUNT),
+        ("estimate", run.estimate, ESTIMATE),
         ("label_free", run.label_free, LABEL_FREE),
     ]
     parts += [("history", record, RECORD) for record in run.history]
@@ -124,6 +130,8 @@ def _check(run: Run) -> None:
         Reading(**run.reading)
     if not all(0 <= row < run.n_samples for row in Oddities(**run.oddities).rows()):
         raise ValueError("oddities name an image that is not there")
+    if not all(len(point) == 2 and point[0] >= 1 for point in run.count_curve):
+        raise ValueError("its curve of numbers of clusters has no pairs")
     numbers = [value for record in run.history for value in record["terms"].values()]
     if any(0 < abs(value) < SMALLEST for value in numbers):
         raise ValueError("a number in its history is smaller than training computes with")

@@ -154,6 +154,7 @@ def sort_by_features(
         max_clusters=settings.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
+        on_count=hooks.stage("counting clusters"),
     )
     vote = LinearVote.fit(sources(latent), torch.from_numpy(fusion.votes), fusion.accuracy)
     assigner = ByFeatures(trained, sources, vote)

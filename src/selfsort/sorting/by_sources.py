@@ -85,6 +85,7 @@ def sort_by_sources(
         max_clusters=trained.config.clustering.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
+        on_count=hooks.stage("counting clusters"),
     )
     together = torch.cat(vectors, dim=1)
     vote = LinearVote.fit(together, torch.from_numpy(fusion.votes), fusion.accuracy)
