@@ -242,8 +242,8 @@ def _graph(graphs: Sequence[csr_array], power: float) -> csr_array:
 
 
 def selections(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """All sources, each alone, all but one, and two or three at a time (of many a sample, always the
-    same).
+    """All sources, each alone, all but one, and two or three at a time: of many, always the same
+    sample.
 
     >>> selections(["a", "b", "c"])
     [('a', 'b', 'c'), ('a',), ('b',), ('c',), ('b', 'c'), ('a', 'c'), ('a', 'b')]
