@@ -74,10 +74,10 @@ def test_votes_follow_the_clusters_whatever_their_numbers() -> None:
 
 
 def test_selections_are_all_sources_each_alone_all_but_one_pairs_and_triples() -> None:
-    found = selections(list("abcdef"), 0)
+    found = selections(list("abcdef"))
     assert found[0] == tuple("abcdef")
     assert [sum(len(one) == size for one in found) for size in (1, 2, 3, 5)] == [6, 15, 20, 6]
     assert len(found) == len(set(found))
-    many = selections(list("abcdefghi"), 1)
-    assert many == selections(list("abcdefghi"), 1)
+    many = selections(list("abcdefghi"))
+    assert many == selections(list("abcdefghi"))
     assert [sum(len(one) == size for one in many) for size in (2, 3)] == [24, 24]
