@@ -1,10 +1,12 @@
 """`selfsort explore`: work with the clusters of a run in the browser."""
 
+import signal
 import socket
 import webbrowser
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -42,6 +44,7 @@ def command(
     The edits are kept in DIR/edits.jsonl; `predict`, `report` and `score` use them. The images and
     the results of `fit` stay as they are. Only who has the printed address can use the page.
     """
+    came = _notice_signals()
     import secrets
     import tempfile
     import warnings
@@ -90,12 +93,30 @@ def command(
                 if not no_browser:
                     _open_browser(address, Path(private))
                 warnings.simplefilter("ignore")  # Pillow's, about odd image files
+                if came:
+                    raise KeyboardInterrupt
                 serve(app, listener)
             say(
                 f"ended; {len(journal.history.edits):,} edits are in {journal.path}"
                 if journal.size
                 else "ended; nothing was edited"
             )
+
+
+def _notice_signals() -> list[int]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt as long as the command runs. The list says which
+    have come: a library that is being imported may swallow the exception.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous = signal.signal(number, interrupt)
+        click.get_current_context().call_on_close(partial(signal.signal, number, previous))
+    return came
 
 
 def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
