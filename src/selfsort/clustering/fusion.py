@@ -42,6 +42,7 @@ from selfsort.clustering.spectral import (
     join,
     spectrum,
 )
+from selfsort.clustering.spreading import Taught
 from selfsort.metrics import align_clusters
 
 FEWEST, MOST = 3, 7
@@ -107,8 +108,8 @@ class Selection(NamedTuple):
 class Fusion:
     """The consensus: `labels` the clusters, `votes` (images × clusters) the shares of the cuts that
     put an image into a cluster, `accuracy` the share of images that is likely to be right,
-    `selections` what was tried. The eigenvalues are those of the sum of all sources, and the count
-    is the number of clusters that they show.
+    `selections` what was tried, `taught` how it keeps to what somebody knew. The eigenvalues are
+    those of the sum of all sources, and the count is the number of clusters that they show.
     """
 
     labels: Labels
@@ -117,6 +118,7 @@ class Fusion:
     selections: list[Selection]
     eigenvalues: list[float]
     cluster_count: ClusterCount
+    taught: Taught | None = None
 
     @property
     def shares(self) -> dict[str, float]:

@@ -22,6 +22,8 @@ VECTORS = "vectors.npz"
 JOURNAL = "edits.jsonl"
 JOB = "job.json"
 CHECKPOINT = "checkpoint"
+GIVEN = "given.csv"
+VERSIONS = "versions"
 NAMES = (
     MODEL,
     RECORD,
@@ -34,6 +36,8 @@ NAMES = (
     JOURNAL,
     JOB,
     CHECKPOINT,
+    GIVEN,
+    VERSIONS,
 )
 
 
@@ -90,6 +94,14 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         return self.path / CHECKPOINT
+
+    @property
+    def given(self) -> Path:
+        return self.path / GIVEN
+
+    @property
+    def versions(self) -> Path:
+        return self.path / VERSIONS
 
     def locked(self) -> AbstractContextManager[None]:
         """Hold the folder for this process."""

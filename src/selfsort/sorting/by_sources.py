@@ -6,15 +6,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours, fuse
+from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours
 from selfsort.clustering.kmeans import Assignment, order_by_size
 from selfsort.clustering.spectral import nearest, nearest_in_subspace
-from selfsort.data.image_set import ImageSet, sample_rows
+from selfsort.clustering.taught_fusion import fuse_known
+from selfsort.data.image_set import ImageSet
+from selfsort.data.taught import Teaching
 from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
 from selfsort.method.representation import extract_views
 from selfsort.method.sources import SHAPES, image_describers, learn_sources, project
 from selfsort.sorting.assigners import Assigner
+from selfsort.sorting.by_teaching import keep_known, known_of, sample_with_labels
 from selfsort.sorting.described import NETWORK, BySources, LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
@@ -37,9 +40,14 @@ class SortedBySources(NamedTuple):
 
     @classmethod
     def by_size(
-        cls, assigner: Assigner, fusion: Fusion, assignment: Assignment
+        cls, assigner: Assigner, fusion: Fusion, assignment: Assignment, known: Teaching | None
     ) -> "SortedBySources":
-        """With the largest cluster first."""
+        """With the largest cluster first; where something is known the clusters have their numbers,
+        and labelled images their class.
+        """
+        if known is not None and fusion.taught is not None:
+            kept = keep_known(assignment, known_of(known, fusion.taught))
+            return cls(assigner, fusion, kept)
         order = order_by_size(assignment.labels, assigner.n_clusters)
         labels = np.argsort(order)[assignment.labels]
         return cls(assigner.reorder(order), fusion, assignment._replace(labels=labels))
@@ -53,10 +61,12 @@ def sort_by_sources(
     `n_clusters=None` takes the number that the sum of all graphs shows. Of more than
     `sources.max_images` images a random sample is compared.
     """
-    sample = sample_rows(len(images), trained.config.sources.max_images, trained.seed)
+    sample = sample_with_labels(images, trained.config.sources.max_images, trained.seed)
     if len(sample) < len(images):
         assigner, fusion, _ = sort_by_sources(trained, images.take(sample), n_clusters, hooks)
-        return SortedBySources.by_size(assigner, fusion, assigner.assign(images, hooks))
+        return SortedBySources.by_size(
+            assigner, fusion, assigner.assign(images, hooks), images.taught
+        )
     channels, *sides = images.pixels.shape[1:]
     size = min(max(8, *sides), MAX_SIDE)
     preparation = trained.source_preparation(channels, size)
@@ -80,9 +90,10 @@ def sort_by_sources(
         projection, projected = project(latent, SHAPES[NETWORK])
         vectors.append(torch.from_numpy(projected))
         sources[NETWORK] = Neighbours(_views(trained, images, hooks), WEIGHTS[NETWORK])
-    fusion = fuse(
+    fusion = fuse_known(
         sources,
         n_clusters,
+        images.taught,
         max_clusters=trained.config.clustering.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
@@ -90,7 +101,7 @@ def sort_by_sources(
     together = torch.cat(vectors, dim=1)
     vote = LinearVote.fit(together, torch.from_numpy(fusion.votes), fusion.accuracy)
     assigner = BySources(trained, preparation, described.sources, projection, vote)
-    return SortedBySources.by_size(assigner, fusion, assigner.decide(together))
+    return SortedBySources.by_size(assigner, fusion, assigner.decide(together), images.taught)
 
 
 def _views(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> list[NDArray[np.int64]]:

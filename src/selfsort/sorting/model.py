@@ -20,7 +20,7 @@ class Model:
     `asked` is the number of clusters asked for (None: as many as the images show), `agreement` the
     clusters of the views' graph, if there was one, `fusion` those of all sources, `assignment` what
     the images of the fit were given, if the fit had to know. A loaded model has none of them, and
-    no history.
+    no history. `names` are what clusters are called whose class or parent is known; else "".
     """
 
     trained: TrainedNetwork
@@ -31,6 +31,7 @@ class Model:
     assignment: Assignment | None = None
     history: tuple[EpochRecord, ...] = ()
     training_flops: int = 0
+    names: tuple[str, ...] = ()
 
     @property
     def config(self) -> Config:

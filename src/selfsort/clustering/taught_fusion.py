@@ -1,0 +1,124 @@
+"""Neighbours in several sources to clusters that keep to what somebody knows of the images."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from selfsort.clustering.fusion import Fusion, Neighbours, Selection, cut, fuse, neighbours_for
+from selfsort.clustering.judge import Verdict
+from selfsort.clustering.spectral import ClusterCount, count_roughly, spectrum
+from selfsort.clustering.spreading import Labels, Taught, count_each, in_parents, match
+from selfsort.clustering.teaching import MOST_ASKED, Spread, guide, spread_labels
+from selfsort.data.taught import Teaching
+
+CLEAR = 10.0
+"""What was asked for, or was sorted before, needs no clear gap."""
+
+OnStep = Callable[[int, int], None]
+
+
+def fuse_known(
+    sources: Mapping[str, Neighbours],
+    n_clusters: int | None,
+    known: Teaching | None,
+    *,
+    max_clusters: int,
+    seed: int,
+    on_step: OnStep | None = None,
+) -> Fusion:
+    """The fusion of all sources, with what is known or without."""
+    if known is None:
+        return fuse(sources, n_clusters, max_clusters=max_clusters, seed=seed, on_step=on_step)
+    return fuse_taught(
+        sources, known, n_clusters, max_clusters=max_clusters, seed=seed, on_step=on_step
+    )
+
+
+def fuse_taught(
+    sources: Mapping[str, Neighbours],
+    known: Teaching,
+    n_clusters: int | None,
+    *,
+    max_clusters: int,
+    seed: int,
+    on_step: OnStep | None = None,
+) -> Fusion:
+    """Clusters that keep to what is known; their shares are the votes."""
+    if known.parents is not None:
+        return _fuse_in_parents(sources, known, max_clusters, seed, on_step)
+    if known.weak is not None:  # they were sorted before
+        found = _spread(sources, known, [known.weak], len(known.names), seed, on_step)
+        return _as_fusion(found, known.names)
+    free = fuse(sources, n_clusters, max_clusters=max_clusters, seed=seed, on_step=on_step)
+    n_named = len(known.names)
+    n_found = max(free.votes.shape[1], n_named)
+    known = replace(known, weak=match(free.labels, known.classes, n_named, n_found))
+    cuts = [labels for one in free.selections for labels in one.cuts]
+    found = _spread(sources, known, cuts, n_found, seed, None)
+    fusion = _as_fusion(found, (*known.names, *[""] * (n_found - n_named)))
+    return replace(fusion, eigenvalues=free.eigenvalues, cluster_count=free.cluster_count)
+
+
+def _spread(
+    sources: Mapping[str, Neighbours],
+    known: Teaching,
+    clusterings: list[Labels],
+    n_clusters: int,
+    seed: int,
+    on_step: OnStep | None,
+) -> Spread:
+    n_near = neighbours_for(len(known.classes) / n_clusters)[0]
+    graphs = {name: source.graph(n_near) for name, source in sources.items()}
+    return spread_labels(graphs, known, clusterings, n_clusters, seed=seed, on_step=on_step)
+
+
+def _as_fusion(found: Spread, names: tuple[str, ...]) -> Fusion:
+    taught = Taught(
+        found.shares, tuple(range(len(names))), names, doubted=tuple(found.doubted.tolist())
+    )
+    return _fusion_of(taught, found.weights, found.accuracy)
+
+
+def _fusion_of(taught: Taught, weights: Mapping[str, float], accuracy: float) -> Fusion:
+    """What a fusion without labels gives; no cuts were judged."""
+    kept = tuple(name for name, weight in weights.items() if weight >= 1) or tuple(weights)
+    verdict = Verdict(1.0, 1.0, 1.0, 1.0, accuracy)
+    return Fusion(
+        taught.labels,
+        taught.shares,
+        min(max(accuracy, 0.05), 0.99),
+        [Selection(kept, (), verdict, True)],
+        [],
+        ClusterCount(len(taught.names), CLEAR),
+        taught,
+    )
+
+
+def _fuse_in_parents(
+    sources: Mapping[str, Neighbours],
+    known: Teaching,
+    max_clusters: int,
+    seed: int,
+    on_step: OnStep | None,
+) -> Fusion:
+    """Clusters inside each parent; the parents say which sources are right."""
+    assert known.parents is not None, "there are parents"
+    draw = np.random.default_rng(seed)
+    asked = np.sort(draw.permutation(len(known.parents))[:MOST_ASKED])
+    n_clusters = max(sum(known.counts), len(known.names), len(known.parent_names))
+    n_near = neighbours_for(len(known.parents) / n_clusters)[0]
+    graphs = {name: source.graph(n_near) for name, source in sources.items()}
+    guided = guide(graphs, asked, known.parents[asked], on_step)
+    count = partial(_count, most=max_clusters)
+    counts = count_each(guided.graph, known, None, count)
+    taught = in_parents(guided.graph, known, counts, partial(cut, seed=seed))
+    accuracy = float((guided.told.without.argmax(axis=1) == known.parents[asked]).mean())
+    return _fusion_of(taught, guided.weights, accuracy)
+
+
+def _count(graph: csr_array, *, most: int) -> int:
+    found = spectrum(graph, min(most + 1, graph.shape[0]))
+    return count_roughly(found.values, graph.shape[0]).n_clusters
