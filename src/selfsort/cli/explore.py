@@ -51,12 +51,12 @@ def command(
     from selfsort.explore.session import Session
     from selfsort.runs.folder import RunFolder
     from selfsort.runs.journal import Journal
-    from selfsort.runs.results import load_run
-    from selfsort.runs.state import State
+    from selfsort.runs.results import load_run, start_of
     from selfsort.workflow.images import changed_since, refuse_inside, with_images
 
     folder = RunFolder(run)
-    record, assignments = load_run(run, edited=False)
+    found = load_run(run, edited=False)
+    record, assignments = found
     if len(assignments.names) != record.n_samples:
         raise SelfsortError(
             f"{run}: {folder.table.name} has {len(assignments.names):,} rows for "
@@ -64,7 +64,7 @@ def command(
         )
     with _listen(port) as listener:
         port = listener.getsockname()[1]
-        journal = Journal(run, State.of(assignments.labels, record.n_clusters))
+        journal = Journal(run, start_of(folder, found))
         with closing(journal), folder.locked():  # so that no `fit` replaces the run meanwhile
             record = with_images(record, images, assignments.names)
             if export_to:

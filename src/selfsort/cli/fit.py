@@ -41,10 +41,20 @@ if TYPE_CHECKING:
 @click.option(
     "-k",
     "--clusters",
-    default="10",
-    show_default=True,
-    help="How many clusters; auto: as many as the images show.",
+    help="How many clusters; auto: as many as the images show; with parents: of each, or "
+    "NAME=3,NAME=5.  [default: 10; with labels: their classes; with parents: auto]",
 )
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    help="CSV file with the class of some images: file (or index), class name.",
+)
+@click.option(
+    "--parents",
+    type=click.Path(path_type=Path),
+    help="CSV file with a coarse class of every image; clusters are found inside each.",
+)
+@click.option("--folder-parents", is_flag=True, help="The sub-folders are the coarse classes.")
 @click.option("--recipe", default=None, help="A named configuration; see `selfsort config`.")
 @click.option(
     "--config",
@@ -130,7 +140,7 @@ def command(
     resume: Path | None,
     out: Path | None,
     as_json: bool,
-    clusters: str,
+    clusters: str | None,
     recipe: str | None,
     config_file: Path | None,
     changes: tuple[str, ...],
@@ -231,8 +241,8 @@ def _refuse_stray(context: click.Context) -> None:
         )
 
 
-def _cluster_number(text: str) -> int | str:
-    if text == "auto":
+def _cluster_number(text: str | None) -> int | str | None:
+    if text is None or text == "auto" or "=" in text:
         return text
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1:
         return int(text)

@@ -11,11 +11,12 @@ from selfsort.data.kinds import Reading
 from selfsort.data.oddities import Oddities
 from selfsort.errors import ModelFileError, first_line
 from selfsort.files import read_file, save_json
-from selfsort.runs.folder import METADATA, MODEL, PICTURE, TABLE
+from selfsort.runs.folder import GIVEN, METADATA, MODEL, PICTURE, TABLE
 from selfsort.runs.limits import MAX_JSON_BYTES, MAX_SEED
+from selfsort.runs.state import name_problem
 from selfsort.schema import check, fits
 
-FILES = {TABLE, MODEL, PICTURE, METADATA}
+FILES = {TABLE, MODEL, PICTURE, METADATA, GIVEN}
 """What `run.json` may have the hash of."""
 
 SCORES = {"accuracy", "purity", "nmi", "ari"}
@@ -32,6 +33,10 @@ class Run:
     clusters took over, images in common and the share of them with the same number. `files`: the
     SHA-256 of each file beside it. `stamp`: see `workflow.images.stamp_of`. `sources`: the share of
     the votes that each source took part in.
+
+    `names` are what clusters are called whose class or parent was known ("": no name), `retired`
+    the numbers of clusters that are no more. `given` counts what was known, and lists labels that
+    look wrong. `version` counts how often the run has learned from a person's changes.
 
     `notes` say what became of the files, `skipped` which could not be read and why. `dropped` are
     copies that were left out, each with the image that was kept. `oddities` are rows of the table:
@@ -63,6 +68,10 @@ class Run:
     files: dict[str, str] = field(default_factory=dict)
     stamp: str = ""
     sources: dict[str, float] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    retired: list[int] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    version: int = 1
 
 
 def current_versions() -> dict[str, str]:
@@ -124,6 +133,10 @@ def _check(run: Run) -> None:
         Reading(**run.reading)
     if not all(0 <= row < run.n_samples for row in Oddities(**run.oddities).rows()):
         raise ValueError("oddities name an image that is not there")
+    if len(run.names) not in (0, run.n_clusters) or any(map(name_problem, run.names)):
+        raise ValueError("its names of clusters are not those of its clusters")
+    if not all(0 <= number < run.n_clusters for number in run.retired):
+        raise ValueError("a cluster that is no more never was")
     numbers = [value for record in run.history for value in record["terms"].values()]
     if any(0 < abs(value) < SMALLEST for value in numbers):
         raise ValueError("a number in its history is smaller than training computes with")

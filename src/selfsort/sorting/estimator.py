@@ -66,8 +66,9 @@ class SelfSort(
     ----------------------
     labels_, confidence_ : cluster of each image, and how clear it is; encoder_ : which took part.
     warnings_ : what looks wrong, by its kind; each is also a `SelfsortWarning`.
-    model_ : the fitted `Model`, and its parts n_clusters_, config_, seed_, network_, agreement_
-        (the views' graph), history_, training_flops_; label_free_scores_ judge it without truth.
+    model_ : the fitted `Model`, and its parts n_clusters_, names_, config_, seed_, network_,
+        agreement_ (the views' graph), history_, training_flops_; label_free_scores_ judge it
+        without truth.
 
     >>> from selfsort import SelfSort, load_dataset
     >>> sorter = SelfSort(10, recipe="paper", epochs=1, settings={"network.width": 4})
@@ -243,6 +244,7 @@ class SelfSort(
     def _adopt(self, model: Model) -> Self:
         self.model_: Model = model
         self.n_clusters_ = model.n_clusters
+        self.names_ = model.names
         self.agreement_ = model.agreement
         self.training_flops_ = model.training_flops
         self.network_ = model.trained.network

@@ -59,4 +59,5 @@ class Model:
 
     def reorder(self, order: Order) -> "Model":
         """The same with other numbers: what was cluster `order[i]` is now i."""
-        return replace(self, assigner=self.assigner.reorder(order), assignment=None)
+        names = tuple(self.names[one] for one in order) if self.names else ()
+        return replace(self, assigner=self.assigner.reorder(order), assignment=None, names=names)

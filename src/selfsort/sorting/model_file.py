@@ -47,6 +47,7 @@ def save_model(path: Path | str, model: Model, *, notes: Mapping[str, Any] | Non
         "preparation": asdict(trained.preparations.network),
         "refinement_preparation": asdict(trained.preparations.refinement),
         "assigner": model.assigner.kind,
+        "names": list(model.names),
     }
     save_tensors(file, {**tensors, **model.assigner.tensors()}, values, kind="model")
     return file
@@ -76,11 +77,14 @@ def load_model_and_notes(path: Path | str, *, device: str) -> tuple[Model, dict[
                 raise ValueError(f"its {name} is not one")
         trained = _load_network(file, tensors, values, choose_device(device))
         assigner = ASSIGNERS[values["assigner"]].load(file, tensors, trained, n_clusters)
+        names = values.get("names", [])
+        if not fits(names, list[str]) or len(names) not in (0, n_clusters):
+            raise ValueError("its names of clusters are not those of its clusters")
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise damaged(file, error) from error
-    return Model(trained, assigner, n_clusters), notes
+    return Model(trained, assigner, n_clusters, names=tuple(names)), notes
 
 
 def model_file(path: Path) -> Path:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 from selfsort.data.image_set import ImageSet
 from selfsort.data.teaching import folder_parents, read_labels, teach
+from selfsort.errors import DataError
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.given import load_given
 from selfsort.runs.job import FitJob
+from selfsort.runs.state import name_problem
 from selfsort.workflow.images import Callbacks
 
 
@@ -21,6 +23,9 @@ def teach_job(
             parents = folder_parents(images)
     else:
         labels, parents = load_given(folder.given)
+    for name in {*labels.values(), *parents.values()}:
+        if problem := name_problem(name):
+            raise DataError(f"class {name[:50]!r}: {problem}")
     images = teach(images, labels=labels, parents=parents)
     if (taught := images.taught) is not None:
         if alone := taught.lonely:

@@ -97,7 +97,7 @@ def write_report(
                 no_map = str(error)
                 callbacks.tell(f"without a new map: {no_map}")
     assignments = found.assignments
-    if edited and paths.journal.exists():
+    if edited:
         history = load_edits(paths, found)
         assignments = apply_edits(assignments, history)
         run = replace(run, n_clusters=history.state.free)
