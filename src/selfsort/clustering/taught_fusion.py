@@ -11,7 +11,13 @@ from selfsort.clustering.fusion import Fusion, Neighbours, Selection, cut, fuse,
 from selfsort.clustering.judge import Verdict
 from selfsort.clustering.spectral import ClusterCount, count_roughly, spectrum
 from selfsort.clustering.spreading import Labels, Taught, count_each, in_parents, match
-from selfsort.clustering.teaching import MOST_ASKED, Spread, guide, spread_labels
+from selfsort.clustering.teaching import (
+    MOST_ASKED,
+    Spread,
+    guide,
+    spread_corrections,
+    spread_labels,
+)
 from selfsort.data.taught import Teaching
 
 CLEAR = 10.0
@@ -50,7 +56,8 @@ def fuse_taught(
     if known.parents is not None:
         return _fuse_in_parents(sources, known, max_clusters, seed, on_step)
     if known.weak is not None:  # they were sorted before
-        found = _spread(sources, known, [known.weak], len(known.names), seed, on_step)
+        n_found = len(known.names)
+        found = spread_corrections(_graphs(sources, known, n_found), known, n_found)
         return _as_fusion(found, known.names)
     free = fuse(sources, n_clusters, max_clusters=max_clusters, seed=seed, on_step=on_step)
     n_named = len(known.names)
@@ -70,9 +77,15 @@ def _spread(
     seed: int,
     on_step: OnStep | None,
 ) -> Spread:
-    n_near = neighbours_for(len(known.classes) / n_clusters)[0]
-    graphs = {name: source.graph(n_near) for name, source in sources.items()}
+    graphs = _graphs(sources, known, n_clusters)
     return spread_labels(graphs, known, clusterings, n_clusters, seed=seed, on_step=on_step)
+
+
+def _graphs(
+    sources: Mapping[str, Neighbours], known: Teaching, n_clusters: int
+) -> dict[str, csr_array]:
+    n_near = neighbours_for(len(known.classes) / n_clusters)[0]
+    return {name: source.graph(n_near) for name, source in sources.items()}
 
 
 def _as_fusion(found: Spread, names: tuple[str, ...]) -> Fusion:
@@ -109,13 +122,13 @@ def _fuse_in_parents(
     draw = np.random.default_rng(seed)
     asked = np.sort(draw.permutation(len(known.parents))[:MOST_ASKED])
     n_clusters = max(sum(known.counts), len(known.names), len(known.parent_names))
-    n_near = neighbours_for(len(known.parents) / n_clusters)[0]
-    graphs = {name: source.graph(n_near) for name, source in sources.items()}
-    guided = guide(graphs, asked, known.parents[asked], on_step)
+    graphs = _graphs(sources, known, n_clusters)
+    parents = known.parents[asked]
+    guided = guide(graphs, asked, parents, len(known.parent_names), on_step)
     count = partial(_count, most=max_clusters)
     counts = count_each(guided.graph, known, None, count)
     taught = in_parents(guided.graph, known, counts, partial(cut, seed=seed))
-    accuracy = float((guided.told.without.argmax(axis=1) == known.parents[asked]).mean())
+    accuracy = float((guided.told.without.argmax(axis=1) == parents).mean())
     return _fusion_of(taught, guided.weights, accuracy)
 
 

@@ -37,11 +37,8 @@ HEARD = 12
 DOUBT = 0.3
 """Labels that a cluster has of no class in particular; so few do not make it sure."""
 
-FEWEST = 5
-WEAK = 0.02
-"""Images that stand for a cluster without labels, at least; and what an unlabelled image counts
-while these are sought.
-"""
+WEAK = 0.01
+"""What an image counts for the cluster that was found before, where a label counts 1."""
 
 DOUBTED = 0.02
 """A label whose class is less probable than this, told from all others, looks wrong."""
@@ -66,9 +63,11 @@ class Told(NamedTuple):
         )
 
 
-def told_by_graph(graph: csr_array, anchors: NDArray[np.intp], classes: Labels) -> Told:
-    """What a graph tells; `classes` are those of the anchors, 0 to the largest."""
-    own = np.eye(int(classes.max()) + 1, dtype=np.float32)[classes]
+def told_by_graph(
+    graph: csr_array, anchors: NDArray[np.intp], classes: Labels, n_classes: int
+) -> Told:
+    """What a graph tells."""
+    own = np.eye(n_classes, dtype=np.float32)[classes]
     reached = reached_from(graph, anchors)
     found = reached @ own
     inside = reached[anchors]
@@ -80,9 +79,10 @@ def told_by_graph(graph: csr_array, anchors: NDArray[np.intp], classes: Labels) 
     )
 
 
-def told_by_clusters(clusters: Labels, anchors: NDArray[np.intp], classes: Labels) -> Told:
+def told_by_clusters(
+    clusters: Labels, anchors: NDArray[np.intp], classes: Labels, n_classes: int
+) -> Told:
     """What a clustering tells: the classes of the labelled images in the same cluster."""
-    n_classes = int(classes.max()) + 1
     counts = np.zeros((int(clusters.max()) + 1, n_classes), dtype=np.float32)
     np.add.at(counts, (clusters[anchors], classes), 1)
     others = counts[clusters[anchors]]
@@ -117,22 +117,23 @@ def guide(
     graphs: Mapping[str, csr_array],
     anchors: NDArray[np.intp],
     classes: Labels,
+    n_classes: int,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Guided:
     """Weigh the sources by the labels that they tell right."""
     n_steps = len(graphs) + len(GUIDED)
-    chance = 1 / (int(classes.max()) + 1)
+    chance = 1 / n_classes
     rates: dict[str, float] = {}
     for name, graph in graphs.items():
-        found = told_by_graph(graph, anchors, classes).without.argmax(axis=1)
+        found = told_by_graph(graph, anchors, classes, n_classes).without.argmax(axis=1)
         rates[name] = max(float((found == classes).mean()) - chance, 1e-3)
         if on_step:
             on_step(len(rates), n_steps)
     tried = []
-    for power in GUIDED:
+    for power in GUIDED if len(graphs) > 1 else GUIDED[:1]:
         weights = weights_of(rates, power)
         graph = together(graphs, weights)
-        tried.append(Guided(graph, told_by_graph(graph, anchors, classes), weights))
+        tried.append(Guided(graph, told_by_graph(graph, anchors, classes, n_classes), weights))
         if on_step:
             on_step(len(graphs) + len(tried), n_steps)
     return max(tried, key=lambda one: one.told.likelihood(classes))
@@ -174,51 +175,60 @@ def spread_labels(
 ) -> Spread:
     """Clusters of all images from the labels of some, and from `known.weak` where there are none.
 
-    A cluster without a label takes the images of the weak one that lie deepest inside it.
+    A cluster without a label has all images of the weak one.
     """
-    anchors = known.anchors
-    classes = known.classes[anchors]
-    draw = np.random.default_rng(seed)
-    asked = np.sort(draw.permutation(len(anchors))[:MOST_ASKED])
-    inner = _innermost(together(graphs, dict.fromkeys(graphs, 1.0)), known, n_clusters)
-    rows = np.concatenate([anchors[asked], inner])
-    own = np.concatenate([classes[asked], known.weak[inner] if known.weak is not None else inner])
-    # numbers without gaps: a cluster that was merged into another has no image
+    rows = known.anchors if known.weak is None else np.flatnonzero(_first(known) >= 0)
+    own = _first(known)[rows]
+    # numbers without gaps: no image may show a class any more
     numbers, local = np.unique(own, return_inverse=True)
-    guided = guide(graphs, rows, local, on_step)
-    told = guided.told
+    draw = np.random.default_rng(seed)
+    judges = draw.permutation(len(rows))[:MOST_ASKED]
+    guided = guide(graphs, rows[judges], local[judges], len(numbers), on_step)
+    told = Told(to_shares(_from_all(guided.graph, rows, local, len(numbers))), guided.told.without)
     if clusterings:
-        heard = [told_by_clusters(clusters, rows, local) for clusters in clusterings]
-        heard.sort(key=lambda one: -one.likelihood(local))
+        heard = [
+            told_by_clusters(clusters, rows[judges], local[judges], len(numbers))
+            for clusters in clusterings
+        ]
+        heard.sort(key=lambda one: -one.likelihood(local[judges]))
         beside = mean_of(heard[:HEARD])
         mixed = [told.times(beside, power) for power in BESIDE]
-        told = max(mixed, key=lambda one: one.likelihood(local))
-    right = told.without[np.arange(len(local)), local]
-    doubted = rows[: len(asked)][right[: len(asked)] < DOUBTED]
+        told = max(mixed, key=lambda one: one.likelihood(local[judges]))
+    right = told.without[np.arange(len(judges)), local[judges]]
+    doubted = rows[judges][(right < DOUBTED) & (judges < len(known.anchors))]
     shares = np.zeros((len(known.classes), n_clusters), dtype=np.float32)
     shares[:, numbers] = told.shares
-    accuracy = float((told.without.argmax(axis=1) == local).mean())
-    return Spread(shares, guided.weights, accuracy, doubted)
+    accuracy = float((told.without.argmax(axis=1) == local[judges]).mean())
+    return Spread(shares, guided.weights, accuracy, np.sort(doubted))
 
 
-def _innermost(graph: csr_array, known: Teaching, n_clusters: int) -> NDArray[np.intp]:
-    """Of each weak cluster that has fewer labels than the mean one, the images deepest inside it
-    that make up for it.
+def _first(known: Teaching) -> Labels:
+    """What somebody has said, else what was found."""
+    return (
+        known.classes
+        if known.weak is None
+        else np.where(known.classes >= 0, known.classes, known.weak)
+    )
+
+
+def _from_all(graph: csr_array, rows: NDArray[np.intp], classes: Labels, n_classes: int) -> Shares:
+    """What all labels together tell."""
+    seeds = np.zeros((graph.shape[0], n_classes), dtype=np.float32)
+    seeds[rows, classes] = 1
+    return spread(graph, seeds)
+
+
+def spread_corrections(graphs: Mapping[str, csr_array], known: Teaching, n_clusters: int) -> Spread:
+    """Clusters of images that were sorted before and corrected here and there: what somebody has
+    said counts 1, what was found before WEAK, and every cluster keeps its size.
     """
-    if known.weak is None:
-        return np.zeros(0, dtype=np.intp)
-    anchors = known.anchors
-    seeds = np.zeros((len(known.classes), n_clusters), dtype=np.float32)
-    is_weak = np.flatnonzero((known.weak >= 0) & (known.classes < 0))
-    seeds[is_weak, known.weak[is_weak]] = WEAK
-    seeds[anchors, known.classes[anchors]] = 1
-    shares = to_shares(spread(graph, seeds))
-    labelled = np.bincount(known.classes[anchors], minlength=n_clusters)
-    n_named = max(int((labelled > 0).sum()), 1)
-    wanted = max(FEWEST, round(len(anchors) / n_named))
-    found = [np.zeros(0, dtype=np.intp)]
-    for cluster in np.unique(known.weak[is_weak]):
-        members = is_weak[known.weak[is_weak] == cluster]
-        deepest = members[np.argsort(-shares[members, cluster], kind="stable")]
-        found.append(deepest[: max(0, wanted - labelled[cluster])])
-    return np.concatenate(found)
+    assert known.weak is not None, "they were sorted before"
+    every = _first(known)
+    rows = np.flatnonzero(every >= 0)
+    seeds = np.zeros((len(every), n_clusters), dtype=np.float32)
+    seeds[rows, every[rows]] = np.where(known.classes[rows] >= 0, 1, WEAK)
+    weights = dict.fromkeys(graphs, 1.0)
+    sizes = np.bincount(every[rows], minlength=n_clusters)
+    shares = to_shares(spread(together(graphs, weights), seeds), sizes)
+    kept = float((shares.argmax(axis=1)[rows] == every[rows]).mean())
+    return Spread(shares, weights, kept, np.zeros(0, dtype=np.intp))

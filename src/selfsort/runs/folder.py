@@ -24,6 +24,7 @@ JOB = "job.json"
 CHECKPOINT = "checkpoint"
 GIVEN = "given.csv"
 VERSIONS = "versions"
+SWITCH = "switch.json"
 NAMES = (
     MODEL,
     RECORD,
@@ -38,6 +39,7 @@ NAMES = (
     CHECKPOINT,
     GIVEN,
     VERSIONS,
+    SWITCH,
 )
 
 

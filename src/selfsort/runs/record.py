@@ -14,7 +14,7 @@ from selfsort.files import read_file, save_json
 from selfsort.runs.folder import GIVEN, METADATA, MODEL, PICTURE, TABLE
 from selfsort.runs.limits import MAX_JSON_BYTES, MAX_SEED
 from selfsort.runs.state import name_problem
-from selfsort.schema import check, fits
+from selfsort.schema import check, fits, limits
 
 FILES = {TABLE, MODEL, PICTURE, METADATA, GIVEN}
 """What `run.json` may have the hash of."""
@@ -36,7 +36,8 @@ class Run:
 
     `names` are what clusters are called whose class or parent was known ("": no name), `retired`
     the numbers of clusters that are no more. `given` counts what was known, and lists labels that
-    look wrong. `version` counts how often the run has learned from a person's changes.
+    look wrong. `version` numbers the versions of a run that has learned from a person's changes,
+    `learned_from` the one that it has learned from.
 
     `notes` say what became of the files, `skipped` which could not be read and why. `dropped` are
     copies that were left out, each with the image that was kept. `oddities` are rows of the table:
@@ -71,7 +72,8 @@ class Run:
     names: list[str] = field(default_factory=list)
     retired: list[int] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
-    version: int = 1
+    version: int = field(default=1, metadata=limits(low=1))
+    learned_from: int = field(default=0, metadata=limits(low=0))
 
 
 def current_versions() -> dict[str, str]:

@@ -18,6 +18,7 @@ from selfsort.runs.journal import EditHistory, load_history
 from selfsort.runs.record import Run, load_record, save_record
 from selfsort.runs.state import State
 from selfsort.runs.table import Assignments, load_assignments, load_metadata, save_assignments
+from selfsort.runs.versions import finish_switch
 
 
 class Results(NamedTuple):
@@ -55,6 +56,7 @@ def load_run(folder: Path | str, *, edited: bool = True) -> Results:
     the fit found.
     """
     paths = RunFolder(Path(folder))
+    finish_switch(paths.path)
     found = Results(load_record(paths.record), load_assignments(paths.table))
     if not edited:
         return found

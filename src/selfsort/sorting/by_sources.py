@@ -14,8 +14,16 @@ from selfsort.data.image_set import ImageSet
 from selfsort.data.taught import Teaching
 from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
+from selfsort.method.modality import AnyPreparation
 from selfsort.method.representation import extract_views
-from selfsort.method.sources import SHAPES, image_describers, learn_sources, project
+from selfsort.method.sources import (
+    SHAPES,
+    Projection,
+    Sources,
+    image_describers,
+    learn_sources,
+    project,
+)
 from selfsort.sorting.assigners import Assigner
 from selfsort.sorting.by_teaching import keep_known, known_of, sample_with_labels
 from selfsort.sorting.described import NETWORK, BySources, LinearVote
@@ -53,6 +61,18 @@ class SortedBySources(NamedTuple):
         return cls(assigner.reorder(order), fusion, assignment._replace(labels=labels))
 
 
+class Compared(NamedTuple):
+    """Images described in every way: who is near whom, their vectors side by side, and what new
+    images need to get such vectors.
+    """
+
+    near: dict[str, Neighbours]
+    vectors: torch.Tensor
+    preparation: AnyPreparation
+    sources: Sources
+    projection: Projection | None
+
+
 def sort_by_sources(
     trained: TrainedNetwork, images: ImageSet, n_clusters: int | None, hooks: Hooks
 ) -> SortedBySources:
@@ -67,6 +87,11 @@ def sort_by_sources(
         return SortedBySources.by_size(
             assigner, fusion, assigner.assign(images, hooks), images.taught
         )
+    return settle(trained, compare(trained, images, hooks), images.taught, n_clusters, hooks)
+
+
+def compare(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> Compared:
+    """Describe the images in every way and find their neighbours."""
     channels, *sides = images.pixels.shape[1:]
     size = min(max(8, *sides), MAX_SIDE)
     preparation = trained.source_preparation(channels, size)
@@ -90,18 +115,29 @@ def sort_by_sources(
         projection, projected = project(latent, SHAPES[NETWORK])
         vectors.append(torch.from_numpy(projected))
         sources[NETWORK] = Neighbours(_views(trained, images, hooks), WEIGHTS[NETWORK])
+    together = torch.cat(vectors, dim=1)
+    return Compared(sources, together, preparation, described.sources, projection)
+
+
+def settle(
+    trained: TrainedNetwork,
+    compared: Compared,
+    known: Teaching | None,
+    n_clusters: int | None,
+    hooks: Hooks,
+) -> SortedBySources:
+    """Let the graphs of neighbours vote, and learn the votes."""
     fusion = fuse_known(
-        sources,
+        compared.near,
         n_clusters,
-        images.taught,
+        known,
         max_clusters=trained.config.clustering.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
     )
-    together = torch.cat(vectors, dim=1)
-    vote = LinearVote.fit(together, torch.from_numpy(fusion.votes), fusion.accuracy)
-    assigner = BySources(trained, preparation, described.sources, projection, vote)
-    return SortedBySources.by_size(assigner, fusion, assigner.decide(together), images.taught)
+    vote = LinearVote.fit(compared.vectors, torch.from_numpy(fusion.votes), fusion.accuracy)
+    assigner = BySources(trained, compared.preparation, compared.sources, compared.projection, vote)
+    return SortedBySources.by_size(assigner, fusion, assigner.decide(compared.vectors), known)
 
 
 def _views(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> list[NDArray[np.int64]]:

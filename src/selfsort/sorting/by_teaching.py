@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from selfsort.clustering.kmeans import Assignment
 from selfsort.clustering.spectral import count_clusters, spectrum
 from selfsort.clustering.spreading import CutGraph, Labels, Taught, count_each, in_parents, match
-from selfsort.clustering.teaching import spread_labels
+from selfsort.clustering.teaching import spread_corrections, spread_labels
 from selfsort.clustering.views import CUT, graph_of_views, spectral_clusters
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.data.taught import Teaching
@@ -61,7 +61,10 @@ def find_taught(
     hooks.tell(CUT, 0, 1)
     cut = partial(_cut, n_init=settings.n_init, seed=trained.seed)
     count = partial(_count, most=settings.max_clusters)
-    if known.parents is not None:
+    if known.weak is not None:
+        spread = spread_corrections({"network": graph}, known, len(known.names))
+        found = Taught(spread.shares, tuple(range(len(known.names))), known.names)
+    elif known.parents is not None:
         found = in_parents(graph, known, count_each(graph, known, n_clusters, count), cut)
     else:
         number = n_clusters or max(count(graph), len(known.names))

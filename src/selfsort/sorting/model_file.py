@@ -16,6 +16,7 @@ from selfsort.method.modality import MODALITIES, Preparations
 from selfsort.method.network import build_network
 from selfsort.method.transforms import OWN
 from selfsort.runs.folder import RunFolder
+from selfsort.runs.versions import finish_switch
 from selfsort.schema import fits
 from selfsort.sorting.assigners import ASSIGNERS, Centres, Reclustered, Refined
 from selfsort.sorting.model import Model
@@ -89,7 +90,10 @@ def load_model_and_notes(path: Path | str, *, device: str) -> tuple[Model, dict[
 
 def model_file(path: Path) -> Path:
     """The file itself, or the one in a folder."""
-    return path if path.suffix == ".safetensors" else RunFolder(path).model
+    if path.suffix == ".safetensors":
+        return path
+    finish_switch(path)
+    return RunFolder(path).model
 
 
 def _load_network(

@@ -19,6 +19,7 @@ from selfsort.runs.journal import set_aside
 from selfsort.runs.record import Run, current_versions
 from selfsort.runs.results import save_run
 from selfsort.runs.table import Assignments, save_metadata
+from selfsort.runs.versions import set_versions_aside
 from selfsort.sorting.estimator import SelfSort
 from selfsort.workflow.images import Callbacks, assignments_of, stamp_of
 
@@ -80,6 +81,7 @@ def write_results(
         outdated.unlink(missing_ok=True)
     if aside := set_aside(folder.path):
         callbacks.tell(f"edits of the earlier run are now in {aside}")
+    set_versions_aside(folder.path)
     beside = [folder.model, folder.picture]
     if images.columns:
         save_metadata(folder.metadata, images.names, images.columns)
