@@ -13,9 +13,14 @@ from selfsort.cli.options import images_option
 from selfsort.errors import SelfsortError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from selfsort.data.gallery import Gallery
+    from selfsort.explore.learning import Learner
     from selfsort.runs.record import Run
     from selfsort.runs.table import Assignments
+    from selfsort.training.loop import Progress
+    from selfsort.workflow.learn import Pupil
 
 
 @click.command("explore")
@@ -78,7 +83,9 @@ def command(
                 say(f"{journal.path}: its last entry was never finished and is left out")
             token = secrets.token_urlsafe(24)
             app = build_app(
-                Session(run, record, assignments, gallery, journal, export_to),
+                Session(
+                    run, record, assignments, gallery, journal, export_to, _learner(run, images)
+                ),
                 token=token,
                 port=port,
                 log=say,
@@ -96,6 +103,33 @@ def command(
                 if journal.size
                 else "ended; nothing was edited"
             )
+
+
+def _learner(run: Path, images: Path | None) -> "Learner":
+    """Learns from the run's edits when it is asked to; only then are model and images loaded."""
+    pupils: list[Pupil] = []
+
+    def learn(
+        on_stage: "Callable[[str, int, int], None]", is_stopped: "Callable[[], bool]"
+    ) -> None:
+        from selfsort.workflow.images import Callbacks
+        from selfsort.workflow.learn import Pupil
+
+        if not pupils:
+            pupils.append(Pupil(run, images=images))
+        pupils[0].learn(Callbacks(on_stage=on_stage, on_progress=_steps(on_stage)), is_stopped)
+
+    return learn
+
+
+def _steps(on_stage: "Callable[[str, int, int], None]") -> "Callable[[Progress], None]":
+    """Tells each training step as part of a stage."""
+
+    def tell(progress: "Progress") -> None:
+        done = (progress.record.epoch - 1) * progress.n_steps + progress.step
+        on_stage(progress.record.stage, done, progress.n_epochs * progress.n_steps)
+
+    return tell
 
 
 def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":

@@ -69,7 +69,7 @@ def command(
 def _act(run: Path, action: str, as_json: bool) -> None:
     from selfsort.runs.folder import RunFolder
     from selfsort.runs.results import load_run
-    from selfsort.runs.versions import learned_from, list_versions, reject, switch, waiting
+    from selfsort.runs.versions import accept, learned_from, list_versions, reject, switch, waiting
 
     record = load_run(run).run
     number = record.version
@@ -85,7 +85,7 @@ def _act(run: Path, action: str, as_json: bool) -> None:
             if action == "reject":
                 reject(run, target)
             else:
-                switch(run, target)
+                (accept if action == "accept" else switch)(run, target)
                 number = target
     kept = list_versions(run)
     if as_json:

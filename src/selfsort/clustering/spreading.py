@@ -34,7 +34,10 @@ class Taught(NamedTuple):
     names: tuple[str, ...]
     parent_of: tuple[int, ...] = ()
     doubted: tuple[int, ...] = ()
-    """Images whose label looks wrong."""
+    accuracy: float = 0.9
+    """`doubted` are images whose label looks wrong, `accuracy` is the share that is likely to be
+    right.
+    """
 
     @property
     def labels(self) -> Labels:

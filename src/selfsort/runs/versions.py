@@ -5,6 +5,7 @@ Another version takes the run's place file by file. What is to be done is writte
 that whoever opens the run after a crash finishes it: a run is never half of one version.
 """
 
+import hashlib
 import json
 import shutil
 from contextlib import suppress
@@ -27,6 +28,7 @@ from selfsort.runs.folder import (
     VECTORS,
     RunFolder,
 )
+from selfsort.runs.limits import MAX_JOURNAL_BYTES
 from selfsort.runs.record import load_record
 
 PARTS = (MODEL, TABLE, METADATA, PICTURE, REPORT, MAP, VECTORS, JOURNAL, GIVEN, RECORD)
@@ -80,6 +82,23 @@ def switch(folder: Path, number: int) -> None:
     _keep(folder)
     save_json(folder / SWITCH, {"to": number})
     finish_switch(folder)
+
+
+def accept(folder: Path, number: int) -> None:
+    """Let a version that was learned take the run's place, if it knows all edits of the run."""
+    learned = load_record(RunFolder(version_folder(folder, number)).record)
+    if learned.given.get("edits") != digest_of_edits(folder):
+        raise SelfsortError(
+            f"{folder}: was changed since version {number} learned from it; learn again."
+        )
+    switch(folder, number)
+
+
+def digest_of_edits(folder: Path) -> str:
+    """Tells one journal from another."""
+    path = RunFolder(folder).journal
+    content = read_file(path, limit=MAX_JOURNAL_BYTES) if path.exists() else b""
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def finish_switch(folder: Path) -> None:

@@ -16,7 +16,7 @@ from selfsort.clustering.views import CUT, graph_of_views, spectral_clusters
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.data.taught import Teaching
 from selfsort.errors import ConfigError
-from selfsort.sorting.refine import Known
+from selfsort.sorting.refine import Known, keep_to
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
 
@@ -63,7 +63,9 @@ def find_taught(
     count = partial(_count, most=settings.max_clusters)
     if known.weak is not None:
         spread = spread_corrections({"network": graph}, known, len(known.names))
-        found = Taught(spread.shares, tuple(range(len(known.names))), known.names)
+        found = Taught(
+            spread.shares, tuple(range(len(known.names))), known.names, accuracy=spread.accuracy
+        )
     elif known.parents is not None:
         found = in_parents(graph, known, count_each(graph, known, n_clusters, count), cut)
     else:
@@ -71,8 +73,10 @@ def find_taught(
         found = _spread(graph, known, number, cut, trained.seed)
     hooks.tell(CUT, 1, 1)
     labels = np.full(len(images), -1)
-    labels[chosen] = found.labels
-    return FoundTaught(labels, found.names, known_of(images.taught, found))
+    of_all = known_of(images.taught, found)
+    first = keep_to(of_all, found.shares, chosen, 0.0)
+    labels[chosen] = first
+    return FoundTaught(labels, found.names, of_all)
 
 
 def _spread(graph: csr_array, known: Teaching, n_clusters: int, cut: CutGraph, seed: int) -> Taught:
@@ -83,7 +87,9 @@ def _spread(graph: csr_array, known: Teaching, n_clusters: int, cut: CutGraph, s
     found = spread_labels({"network": graph}, known, cuts, n_clusters, seed=seed)
     names = (*known.names, *[""] * (n_clusters - n_named))
     doubted = tuple(found.doubted.tolist())
-    return Taught(found.shares, tuple(range(n_named)), names, doubted=doubted)
+    return Taught(
+        found.shares, tuple(range(n_named)), names, doubted=doubted, accuracy=found.accuracy
+    )
 
 
 def known_of(taught: Teaching, found: Taught) -> Known:
@@ -95,7 +101,7 @@ def known_of(taught: Teaching, found: Taught) -> Known:
     anchors = taught.anchors
     own = np.array(found.place, dtype=np.int64)[taught.classes[anchors]]
     allowed[anchors] = np.eye(n_clusters, dtype=bool)[own]
-    return Known(allowed, anchors)
+    return Known(allowed, anchors, found.accuracy)
 
 
 def keep_known(assignment: Assignment, known: Known) -> Assignment:

@@ -135,7 +135,11 @@ class SelfSort(
     def _fit(self, X: Any, resolve: Callable[..., Config], hooks: Hooks) -> Self:
         images = self._images(X, hooks, resolve(kind=self.kind or IMAGES))
         self.image_shape_ = images.pixels.shape[1:]
-        config = resolve(channels=images.pixels.shape[1], kind=images.modality)
+        config = resolve(
+            channels=images.pixels.shape[1],
+            kind=images.modality,
+            is_taught=images.taught is not None,
+        )
         config, self.encoder_ = settle_encoder(config, images)
         seed = as_seed(self.random_state)
         model = fit_model(images, n_clusters=self.n_clusters, config=config, seed=seed, hooks=hooks)

@@ -28,19 +28,15 @@ STAGE = "refinement"
 ANCHORED = 0.2
 """Share of a batch that are images whose class is known."""
 
-FIRST_SHARE, LAST_SHARE = 1.0, 1.0
-"""Share of each cluster that is learned in the first round with labels of its own, and in the last,
-where something is known.
-"""
-
 
 class Known(NamedTuple):
-    """What is known of the images: the clusters that each may belong to (images × clusters), and
-    those whose class is known.
+    """What is known of the images: the clusters that each may belong to (images × clusters), those
+    whose class is known, and the share of the others that is likely to be right at first.
     """
 
     allowed: NDArray[np.bool_]
     anchors: NDArray[np.intp]
+    sure: float = 1.0
 
 
 def refine(
@@ -135,10 +131,10 @@ def keep_to(
     known: Known, probable: NDArray[np.float32], rows: NDArray[np.intp], done: float
 ) -> NDArray[np.int64]:
     """The most probable cluster that each image may belong to; -1 for those that are not clear
-    enough yet, when the share `done` of the rounds is over.
+    enough yet, when the share `done` of the rounds is over. In the end all are.
     """
     possible = probable * known.allowed[rows]
     possible /= np.maximum(possible.sum(axis=1, keepdims=True), 1e-12)
     labels = possible.argmax(axis=1)
-    share = FIRST_SHARE + (LAST_SHARE - FIRST_SHARE) * done
+    share = known.sure + (1 - known.sure) * done
     return np.where(most_confident(labels, possible.max(axis=1), share), labels, -1)

@@ -24,7 +24,7 @@ from selfsort.runs.given import save_given
 from selfsort.runs.results import Results, load_edits, load_run, save_run
 from selfsort.runs.state import State
 from selfsort.runs.table import Assignments
-from selfsort.runs.versions import new_number, reject, version_folder, waiting
+from selfsort.runs.versions import digest_of_edits, new_number, reject, version_folder, waiting
 from selfsort.sorting.by_sources import Compared
 from selfsort.sorting.diagnosis import judge
 from selfsort.sorting.estimator import SelfSort
@@ -73,6 +73,7 @@ class Pupil:
             device=self.device,
         )
         found = load_run(self.folder.path, edited=False)
+        edits = digest_of_edits(self.folder.path)
         state = load_edits(self.folder, found).state
         taught = teaching_of(self.folder, found, state)
         images = replace(self._read(found, callbacks), taught=taught)
@@ -100,7 +101,7 @@ class Pupil:
             alignment={},
             names=names if any(names) else [],
             retired=[one for one in range(state.free) if one not in state.clusters],
-            given={"labels": len(taught.anchors)},
+            given={"labels": len(taught.anchors), "edits": edits},
             version=new_number(self.folder.path),
             learned_from=old.version,
         )
