@@ -66,13 +66,9 @@ def reached_from(graph: csr_array, anchors: NDArray[np.intp]) -> Shares:
     return spread(graph, seeds)
 
 
-def to_shares(found: Shares, sizes: NDArray[np.integer] | None = None) -> Shares:
-    """Each cluster with the same weight in all (or with that of its size), then each image with a
-    sum of 1.
-    """
+def to_shares(found: Shares) -> Shares:
+    """Each cluster with the same weight in all, then each image with a sum of 1."""
     even = found / np.maximum(found.sum(axis=0), 1e-12)
-    if sizes is not None:
-        even = even * (sizes / sizes.sum())
     return np.asarray(even / np.maximum(even.sum(axis=1, keepdims=True), 1e-12), np.float32)
 
 

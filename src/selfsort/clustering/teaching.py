@@ -220,7 +220,7 @@ def _from_all(graph: csr_array, rows: NDArray[np.intp], classes: Labels, n_class
 
 def spread_corrections(graphs: Mapping[str, csr_array], known: Teaching, n_clusters: int) -> Spread:
     """Clusters of images that were sorted before and corrected here and there: what somebody has
-    said counts 1, what was found before WEAK, and every cluster keeps its size.
+    said counts 1, what was found before WEAK.
     """
     assert known.weak is not None, "they were sorted before"
     every = _first(known)
@@ -228,7 +228,6 @@ def spread_corrections(graphs: Mapping[str, csr_array], known: Teaching, n_clust
     seeds = np.zeros((len(every), n_clusters), dtype=np.float32)
     seeds[rows, every[rows]] = np.where(known.classes[rows] >= 0, 1, WEAK)
     weights = dict.fromkeys(graphs, 1.0)
-    sizes = np.bincount(every[rows], minlength=n_clusters)
-    shares = to_shares(spread(together(graphs, weights), seeds), sizes)
+    shares = _sum_to_1(spread(together(graphs, weights), seeds))
     kept = float((shares.argmax(axis=1)[rows] == every[rows]).mean())
     return Spread(shares, weights, kept, np.zeros(0, dtype=np.intp))

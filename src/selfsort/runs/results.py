@@ -58,7 +58,7 @@ def load_run(folder: Path | str, *, edited: bool = True) -> Results:
     paths = RunFolder(Path(folder))
     finish_switch(paths.path)
     found = Results(load_record(paths.record), load_assignments(paths.table))
-    if not edited:
+    if not edited or not is_edited(paths, found):
         return found
     return found._replace(assignments=apply_edits(found.assignments, load_edits(paths, found)))
 
@@ -66,6 +66,12 @@ def load_run(folder: Path | str, *, edited: bool = True) -> Results:
 def load_edits(folder: RunFolder, found: Results) -> EditHistory:
     """The edits of a run that was loaded without them."""
     return load_history(folder.path, start_of(folder, found))
+
+
+def is_edited(folder: RunFolder, found: Results) -> bool:
+    """Whether a person has changed anything, or clusters had names from the start."""
+    has_own = any(found.run.names) or found.assignments.outliers is not None
+    return has_own or folder.journal.exists()
 
 
 def start_of(folder: RunFolder, found: Results) -> State:
