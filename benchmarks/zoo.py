@@ -29,9 +29,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.cluster import contingency_matrix
 
 import selfsort
-from baselines import has_lite0
 from selfsort.cli.fit import command
 from selfsort.files import make_folder, save_json
+from selfsort.method.lite0 import weights_file
 from selfsort.runs.record import current_versions
 from zoo_page import KINDS, NAMED, Baselines, Measured, write_page
 
@@ -104,7 +104,7 @@ class Zoo:
         )
         self.settings = {"threads": threads, "set": list(changes), "code": code}
         code = version_of([HERE / "baselines.py", PACKAGE / "method" / "descriptors.py"])
-        self.baselines = {"threads": threads, "lite0": has_lite0(), "code": code}
+        self.baselines = {"threads": threads, "lite0": weights_file() is not None, "code": code}
 
     def is_there(self, name: str) -> bool:
         """Whether a set can be read."""

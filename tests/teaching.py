@@ -49,7 +49,7 @@ def some_rows(each: int, seed: int, classes: int = 4) -> NDArray[np.intp]:
 def clusters_of_classes(labels: NDArray[np.int64]) -> list[int]:
     """The cluster that a person would take for each class, a different one for each."""
     _, truth = rows_of_digits()
-    return align_clusters(labels, truth, 4).tolist()
+    return list(map(int, align_clusters(labels, truth, 4)))
 
 
 def fit_digits(folder: Path, *options: object) -> Path:

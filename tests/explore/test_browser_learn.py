@@ -41,11 +41,11 @@ def answer(taught: Explored, clusters: list[int], count: int) -> None:
     page = taught.page
     for left in range(count, 0, -1):
         name = page.locator("#review-name")
-        expect(name).to_have_text(re.compile(r"^\d+$"))
+        expect(name).to_have_text(re.compile(r"^\d+$"), timeout=60_000)  # the model is loaded first
         shown = name.inner_text()
         page.keyboard.press(str(clusters[int(TRUTH[int(shown)])]))
         if left > 1:
-            expect(name).not_to_have_text(shown)
+            expect(name).not_to_have_text(shown, timeout=20_000)
 
 
 def test_ask_me_makes_bad_clusters_good_and_go_back_brings_them_back(taught: Explored) -> None:

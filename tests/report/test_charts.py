@@ -5,6 +5,7 @@ import pytest
 from selfsort.report.charts import (
     HEIGHT,
     WIDTH,
+    count_chart,
     line_chart,
     nice_ticks,
     spectrum_chart,
@@ -85,3 +86,11 @@ def test_the_spectrum_marks_the_number_of_clusters() -> None:
     assert chart.lines[0].dots[2][0] < chart.mark.place < chart.lines[0].dots[3][0]
     assert "3 clusters" in chart.description
     assert spectrum_chart([1, 0.9], None).mark is None
+
+
+def test_the_curve_of_numbers_is_labelled_by_them_and_marks_the_one_that_was_taken() -> None:
+    chart = count_chart([(2, -0.1), (5, 0.3), (10, 0.9), (20, 0.1)], 10)
+    assert {tick.label for tick in chart.x_ticks} <= {"2", "5", "10", "20"}
+    assert chart.mark is not None
+    assert (chart.mark.label, chart.mark.place) == ("10 clusters", chart.lines[0].dots[2][0])
+    assert count_chart([(2, 0.1), (5, 0.3)], 4).mark is None

@@ -126,6 +126,19 @@ def test_it_says_what_was_run(images: ImageSet) -> None:
     assert len(page.all("figure")) == 3 + 2 + 1
 
 
+def test_what_is_expected_and_how_many_clusters_there_could_be(images: ImageSet) -> None:
+    made = a_run(
+        400,
+        count_curve=[[2, 0.0], [7, 0.5], [8, 0.1], [10, 0.9], [14, 0.0]],
+        cluster_count={"n_clusters": 10, "clarity": 1.8},
+        estimate={"accuracy": 0.724, "within": 0.17},
+    )
+    text = " ".join(Page(render_report(made, sorted_digits(images), images, None)).text.split())
+    assert "Estimated accuracy 72 % ± 17" in text
+    assert "fall into 10, or 7 if you want coarser groups ; this run has 10" in text
+    assert "Mean confidence" not in text
+
+
 def test_typical_and_borderline_images(images: ImageSet) -> None:
     assignments = sorted_digits(images)
     page = Page(render_report(a_run(400), assignments, images, None))

@@ -143,6 +143,8 @@ def test_a_damaged_run_is_one_line_that_names_the_file(
         {"skipped": [1]},
         {"eigenvalues": ["x"]},
         {"cluster_count": {"n_clusters": 3}},
+        {"estimate": {"accuracy": 0.5}},
+        {"count_curve": [[2]]},
         {"label_free": {"silhouette": "x"}},
         {"seed": -1},
         {"n_clusters": 10**9},

@@ -1,7 +1,6 @@
 """`selfsort fit`: images in; model, record, assignments, picture and report out."""
 
 import json
-import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from selfsort.cli.console import callbacks, echo, print_profile, print_scores, print_written
-from selfsort.cli.options import base_name, parse_changes, source_options
+from selfsort.cli.options import base_name, cluster_number, parse_changes, shape_of, source_options
 from selfsort.errors import SelfsortError, TrainingError, TrainingStopped
 from selfsort.runs.limits import MAX_SEED
 
@@ -172,7 +171,7 @@ def command(
             "Missing argument 'SOURCE': a folder of images, a file, or one of digits, mnist, "
             "usps, svhn."
         )
-    n_clusters = _cluster_number(clusters)
+    n_clusters = cluster_number(clusters)
     from selfsort.config import load_toml, parse_value
     from selfsort.recipes import DEFAULT_RECIPE
 
@@ -189,7 +188,7 @@ def command(
             source,
             out=out,
             n_clusters=n_clusters,
-            image_shape=_shape(image_shape),
+            image_shape=shape_of(image_shape),
             recipe=recipe,
             settings=in_file | settings,
             report=not no_report,
@@ -241,23 +240,6 @@ def _refuse_stray(context: click.Context) -> None:
         )
 
 
-def _cluster_number(text: str | None) -> int | str | None:
-    if text is None or text == "auto" or "=" in text:
-        return text
-    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1:
-        return int(text)
-    raise click.UsageError(f"--clusters {text[:20]!r} should be a whole number >= 1, or auto.")
-
-
-def _shape(text: str | None) -> list[int] | None:
-    """`28x28` or `3x32x32` as numbers."""
-    if text is None:
-        return None
-    if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", text, re.ASCII):
-        raise click.UsageError(f"--image-shape {text[:20]!r} should look like 28x28 or 3x32x32.")
-    return [int(side) for side in text.split("x")]
-
-
 def _default_out(source: str) -> Path:
     """Here, or beside the source if this is inside it: results there would be sorted themselves the
     next time.
@@ -271,6 +253,7 @@ def _default_out(source: str) -> Path:
 
 def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
     from selfsort.metrics import Scores
+    from selfsort.runs.counts import say_number
 
     run = result.run
     written = list(map(str, result.written))
@@ -279,6 +262,7 @@ def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
             "scores": run.scores,
             "n_clusters": run.n_clusters,
             "label_free": run.label_free,
+            "estimate": run.estimate,
             "warnings": run.warnings,
             "alignment": run.alignment,
             "written": written,
@@ -291,6 +275,14 @@ def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
     if run.sources:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in run.sources.items())
         echo(f"sources by their part in the votes: {shares}")
+    if run.estimate:
+        echo(
+            "estimated accuracy, without labels: {accuracy:.0%} ± {within:.0%}".format(
+                **run.estimate
+            )
+        )
+    if run.count_curve:
+        echo(f"number of clusters: {say_number(run.count_curve, run.n_clusters)}")
     if run.alignment:
         same = "{same:.1%} of the {common:,} images in common have the number of {to}"
         echo(same.format(**run.alignment))

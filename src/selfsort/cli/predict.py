@@ -34,7 +34,8 @@ def command(
 ) -> None:
     """Assign the images in SOURCE to the clusters that `fit` wrote to RUN.
 
-    Names, merges and splits that were made with `selfsort explore RUN` count.
+    Names, merges and splits that were made with `selfsort explore RUN` count. The column `unlike`
+    marks images that look like none of those that were sorted.
     """
     from dataclasses import asdict, replace
 
@@ -59,11 +60,11 @@ def command(
     with callbacks() as told:
         sorter, images = load_model_and_images(run, source, options, told)
         labels, confidence = sorter.assign(images)
+        unlike = sorter.unlike(images)
         labels, names = _edited(run, sorter, images, labels)
     cluster_names = [names.get(int(label), "") for label in labels] if names else None
-    save_assignments(
-        out, replace(assignments_of(images, labels, confidence), cluster_names=cluster_names)
-    )
+    assignments = assignments_of(images, labels, confidence)
+    save_assignments(out, replace(assignments, cluster_names=cluster_names, unlike=unlike))
     written = [str(out)]
     if copy_to:
         assert images.root is not None
@@ -80,6 +81,7 @@ def command(
             "scores": {name: asdict(table) for name, table in scores.items()},
             "written": written,
             "clusters": labels.tolist(),
+            "unlike": unlike.tolist() if unlike is not None else None,
             "skipped": dict(images.skipped),
         }
         echo(json.dumps(report))
@@ -87,6 +89,11 @@ def command(
     if scores:
         print_scores(scores, {})
     echo(f"{len(images):,} images assigned")
+    if unlike is not None and (n_unlike := int(unlike.sum())):
+        echo(
+            f"{n_unlike:,} of them ({n_unlike / len(images):.0%}) look unlike all that were sorted "
+            "(column unlike); 5% is what images of the same kind have"
+        )
     print_written(written)
 
 

@@ -10,14 +10,15 @@ eigenvalues λ, scaled as λ_j² v_j and with rows of length 1, are clustered by
 more eigenvectors than clusters: a small tight group takes an eigenvector of its own, and with only
 k of them a class would have none left.
 
-No source is right for all images, and no labels say which are. So many selections are cut, each
-from two graphs, and judged (`judge.py`). The three best vote: the consensus of their cuts are the
-clusters. How many of the selections say the same of an image is how sure it is.
+No source is right for all images, and no labels say which are. So many selections are cut and
+judged (`judge.py`). The best are cut once more, from a second graph, and the three best vote: the
+consensus of their cuts are the clusters. How many of the best third say the same of an image is how
+sure it is.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
@@ -25,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from selfsort.clustering.count import SMALLEST, count_by_learning
 from selfsort.clustering.judge import (
-    Candidate,
     Labels,
+    Vectors,
     Verdict,
     estimate_accuracy,
     judge,
@@ -38,7 +40,6 @@ from selfsort.clustering.spectral import (
     ClusterCount,
     Spectrum,
     consensus_spectrum,
-    count_roughly,
     join,
     spectrum,
 )
@@ -66,6 +67,9 @@ TUPLES = 24
 KEPT = 3
 """Selections that vote."""
 
+FEW = 12
+"""Clusters by which selections are compared before it is known how many there are."""
+
 HEARD = 1 / 3
 """Share of the selections that are heard on how sure the votes are."""
 
@@ -75,17 +79,20 @@ DIFFUSION = 2
 
 
 STARTS = 5
-"""Starts of k-means for each cut."""
+QUICK_STARTS = 2
+"""Starts of k-means for each cut, and where clusters are only counted."""
 
 
 @dataclass(frozen=True)
 class Neighbours:
     """Who is near whom in one source: in each of its views the neighbours of every image, nearest
-    first (images × MOST_NEIGHBOURS); `weight` is c_s.
+    first (images × MOST_NEIGHBOURS); `weight` is c_s, `vectors` (images × directions) is what the
+    judge asks.
     """
 
     views: Sequence[NDArray[np.integer]]
     weight: float = 1.0
+    vectors: Vectors | None = None
 
     def graph(self, n_neighbours: int) -> csr_array:
         """The mean graph of the views; a mutual edge in all of them weighs `weight`."""
@@ -94,12 +101,12 @@ class Neighbours:
 
 
 class Selection(NamedTuple):
-    """Some sources, their two cuts, and the judge's verdict; `is_kept`: it is among those that
-    vote.
+    """Some sources, the cut of their first graph, and the judge's verdict; `is_kept`: it is among
+    those that vote.
     """
 
     sources: tuple[str, ...]
-    cuts: tuple[Labels, ...]
+    labels: Labels
     verdict: Verdict
     is_kept: bool
 
@@ -109,15 +116,17 @@ class Fusion:
     """The consensus: `labels` the clusters, `votes` (images × clusters) the shares of the cuts that
     put an image into a cluster, `accuracy` the share of images that is likely to be right,
     `selections` what was tried, `taught` how it keeps to what somebody knew. The eigenvalues are
-    those of the sum of all sources, and the count is the number of clusters that they show.
+    those of a graph that showed how many clusters there are; the curve says the same where the
+    number was left to the sources.
     """
 
     labels: Labels
     votes: NDArray[np.float32]
     accuracy: float
     selections: list[Selection]
-    eigenvalues: list[float]
-    cluster_count: ClusterCount
+    eigenvalues: list[float] = field(default_factory=list)
+    cluster_count: ClusterCount | None = None
+    count_curve: list[tuple[int, float]] = field(default_factory=list)
     taught: Taught | None = None
 
     @property
@@ -135,57 +144,89 @@ def fuse(
     max_clusters: int,
     seed: int,
     on_step: Callable[[int, int], None] | None = None,
+    on_count: Callable[[int, int], None] | None = None,
 ) -> Fusion:
     """Cut many selections of the sources, judge them, and let the best vote.
 
-    `n_clusters=None` takes the number, at most `max_clusters`, that the sum of all graphs shows.
+    `n_clusters=None` takes the number, at most `max_clusters`, that the sources learn best.
     """
-    tried = selections(list(sources), seed)
-    whole = _graph([source.graph(MOST) for source in sources.values()], POWERS[0])
-    shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, whole.shape[0]))
-    count = count_roughly(shown.values, whole.shape[0])
-    n_clusters = n_clusters or count.n_clusters
-    looks = [
+    tried = selections(list(sources))
+    told = [source.vectors for source in sources.values() if source.vectors is not None]
+    n_images = len(next(iter(sources.values())).views[0])
+    curve = None
+    if n_clusters is None:
+        most = max(2, min(max_clusters, n_images // SMALLEST))
+        cut_all = cut_for_count(sources, tried, most, seed=seed)
+        curve = count_by_learning(cut_all, told, most=most, on_step=on_count)
+        n_clusters = curve.best.n_clusters
+    near, far = (
         {name: source.graph(n_neighbours) for name, source in sources.items()}
-        for n_neighbours in neighbours_for(whole.shape[0] / n_clusters)
-    ]
-    candidates: list[Candidate] = []
-    for names in tried:
-        pair = [
-            _graph([graphs[name] for name in names], power)
-            for graphs, power in zip(looks, POWERS, strict=True)
-        ]
-        cuts = tuple(cut(graph, n_clusters, seed=seed) for graph in pair)
-        candidates.append(Candidate(cuts, tightness(cuts[0], pair[0], n_clusters)))
-        if on_step:
-            on_step(len(candidates), len(tried))
-    verdicts = judge(candidates, list(looks[0].values()), n_clusters)
-    order = np.argsort([-verdict.score for verdict in verdicts], kind="stable")
-    n_heard = max(KEPT, round(HEARD * len(order)))
-    kept, heard = (
-        [labels for row in order[:n] for labels in candidates[row].cuts] for n in (KEPT, n_heard)
+        for n_neighbours in neighbours_for(n_images / n_clusters)
     )
+    n_heard = max(KEPT, round(HEARD * len(tried)))
+
+    def tell(done: int) -> None:
+        if on_step:
+            on_step(done, len(tried) + n_heard)
+
+    first: list[Labels] = []
+    tight: list[float] = []
+    for names in tried:
+        graph = _graph([near[name] for name in names], POWERS[0])
+        first.append(cut(graph, n_clusters, seed=seed))
+        tight.append(tightness(first[-1], graph, n_clusters))
+        tell(len(first))
+    scores = judge(first, told, n_clusters)
+    verdicts = [Verdict(*map(float, pair)) for pair in zip(scores, tight, strict=True)]
+    order = np.argsort(-scores, kind="stable")[:n_heard]
+    heard: list[Labels] = []
+    for row in order:
+        graph = _graph([far[name] for name in tried[row]], POWERS[1])
+        heard += [first[row], cut(graph, n_clusters, seed=seed)]
+        tell(len(first) + len(heard) // 2)
+    kept = heard[: 2 * KEPT]
     n_values = n_clusters + min(2 * n_clusters, MORE_VECTORS)
     labels = diffused_clusters(consensus_spectrum(kept, n_values), n_clusters, seed=seed)
     votes = count_votes(kept, labels, n_clusters)
-    accuracy = estimate_accuracy(
-        [verdicts[row] for row in order[:KEPT]],
-        agreement=float(votes[np.arange(len(labels)), labels].mean()),
-    )
+    accuracy = estimate_accuracy([verdicts[row] for row in order[:KEPT]])
     judged = [
-        Selection(names, candidate.cuts, verdict, row in order[:KEPT])
-        for row, (names, candidate, verdict) in enumerate(
-            zip(tried, candidates, verdicts, strict=True)
-        )
+        Selection(names, labels, verdict, row in order[:KEPT])
+        for row, (names, labels, verdict) in enumerate(zip(tried, first, verdicts, strict=True))
     ]
     return Fusion(
         labels,
         (votes + count_votes(heard, labels, n_clusters)) / np.float32(2),
         accuracy,
         judged,
-        [round(float(value), 5) for value in shown.values],
-        count,
+        cluster_count=curve.best if curve else None,
+        count_curve=curve.points if curve else [],
     )
+
+
+def cut_for_count(
+    sources: Mapping[str, Neighbours], tried: Sequence[tuple[str, ...]], most: int, *, seed: int
+) -> Callable[[int], list[Labels]]:
+    """A function that cuts several graphs into k clusters: that of all sources, and those of the
+    selections that the judge likes best where their clusters are few.
+    """
+    graphs = {name: source.graph(MOST) for name, source in sources.items()}
+    told = [source.vectors for source in sources.values() if source.vectors is not None]
+    simple = [names for names in tried if len(names) in (1, len(graphs) - 1, len(graphs))]
+    looks = {names: _graph([graphs[name] for name in names], POWERS[0]) for names in simple}
+    few = min(FEW, most)
+    scores = judge([cut(look, few, seed=seed) for look in looks.values()], told, few)
+    best = [simple[row] for row in np.argsort(-scores, kind="stable")[:KEPT]]
+    n_values = min(most + min(2 * most, MORE_VECTORS), len(next(iter(sources.values())).views[0]))
+    found = [spectrum(looks[names], n_values) for names in dict.fromkeys([simple[0], *best])]
+
+    def cut_all(n_clusters: int) -> list[Labels]:
+        n_leading = n_clusters + min(2 * n_clusters, MORE_VECTORS)
+        return [
+            diffused_clusters(one.leading(n_leading), n_clusters, seed=seed, starts=QUICK_STARTS)
+            for one in found
+        ]
+
+    return cut_all
 
 
 def neighbours_for(class_size: float) -> tuple[int, int]:
@@ -203,16 +244,17 @@ def _graph(graphs: Sequence[csr_array], power: float) -> csr_array:
     return csr_array(csr_array(sum(graphs)).power(power))
 
 
-def selections(names: Sequence[str], seed: int) -> list[tuple[str, ...]]:
-    """All sources, each alone, all but one, and two or three at a time (a random sample of many).
+def selections(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """All sources, each alone, all but one, and two or three at a time: of many, always the same
+    sample.
 
-    >>> selections(["a", "b", "c"], 0)
+    >>> selections(["a", "b", "c"])
     [('a', 'b', 'c'), ('a',), ('b',), ('c',), ('b', 'c'), ('a', 'c'), ('a', 'b')]
     """
     found = [tuple(names), *((name,) for name in names)]
     if len(names) > 2:
         found += [tuple(one for one in names if one != left_out) for left_out in names]
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(0)
     for size in (2, 3):
         tuples = list(combinations(names, size))
         found += [tuples[row] for row in np.sort(draw.permutation(len(tuples))[:TUPLES])]
@@ -225,12 +267,14 @@ def cut(graph: csr_array, n_clusters: int, *, seed: int) -> Labels:
     return diffused_clusters(spectrum(graph, n_values), n_clusters, seed=seed)
 
 
-def diffused_clusters(found: Spectrum, n_clusters: int, *, seed: int) -> Labels:
+def diffused_clusters(
+    found: Spectrum, n_clusters: int, *, seed: int, starts: int = STARTS
+) -> Labels:
     """k-means on the eigenvectors, each scaled by a power of its eigenvalue."""
     points = found.vectors * np.clip(found.values, 0, 1) ** DIFFUSION
     lengths = np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     units = np.asarray(points / lengths, dtype=np.float32)
-    return cluster(units, n_clusters, n_init=STARTS, seed=seed).assign(units).labels
+    return cluster(units, n_clusters, n_init=starts, seed=seed).assign(units).labels
 
 
 def count_votes(voters: Sequence[Labels], labels: Labels, n_clusters: int) -> NDArray[np.float32]:

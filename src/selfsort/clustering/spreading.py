@@ -95,16 +95,22 @@ def in_parents(graph: csr_array, known: Teaching, counts: list[int], cut: CutGra
 
 
 def count_each(
-    graph: csr_array, known: Teaching, n_clusters: int | None, count: Callable[[csr_array], int]
+    graph: csr_array,
+    known: Teaching,
+    n_clusters: int | None,
+    count: Callable[[csr_array, NDArray[np.intp]], int],
 ) -> list[int]:
-    """How many clusters each parent is to have; `count` says how many a graph shows."""
+    """How many clusters each parent is to have; `count` says how many the graph of some rows
+    shows.
+    """
     assert known.parents is not None, "there are parents"
     wanted = known.counts or (n_clusters or 0,) * len(known.parent_names)
     found = []
     for parent, number in enumerate(wanted):
         rows = np.flatnonzero(known.parents == parent)
         named = np.unique(known.classes[rows][known.classes[rows] >= 0])
-        found.append(number or max(count(csr_array(graph[rows][:, rows])), len(named)))
+        inner = csr_array(graph[rows][:, rows])
+        found.append(number or max(count(inner, rows), len(named)))
     return found
 
 

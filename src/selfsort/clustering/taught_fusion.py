@@ -5,11 +5,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from selfsort.clustering.count import SMALLEST, count_by_learning
 from selfsort.clustering.fusion import Fusion, Neighbours, Selection, cut, fuse, neighbours_for
 from selfsort.clustering.judge import Verdict
-from selfsort.clustering.spectral import ClusterCount, count_roughly, spectrum
 from selfsort.clustering.spreading import Labels, Taught, count_each, in_parents, match
 from selfsort.clustering.teaching import (
     MOST_ASKED,
@@ -19,9 +20,6 @@ from selfsort.clustering.teaching import (
     spread_labels,
 )
 from selfsort.data.taught import Teaching
-
-CLEAR = 10.0
-"""What was asked for, or was sorted before, needs no clear gap."""
 
 OnStep = Callable[[int, int], None]
 
@@ -34,10 +32,18 @@ def fuse_known(
     max_clusters: int,
     seed: int,
     on_step: OnStep | None = None,
+    on_count: OnStep | None = None,
 ) -> Fusion:
     """The fusion of all sources, with what is known or without."""
     if known is None:
-        return fuse(sources, n_clusters, max_clusters=max_clusters, seed=seed, on_step=on_step)
+        return fuse(
+            sources,
+            n_clusters,
+            max_clusters=max_clusters,
+            seed=seed,
+            on_step=on_step,
+            on_count=on_count,
+        )
     return fuse_taught(
         sources, known, n_clusters, max_clusters=max_clusters, seed=seed, on_step=on_step
     )
@@ -63,10 +69,10 @@ def fuse_taught(
     n_named = len(known.names)
     n_found = max(free.votes.shape[1], n_named)
     known = replace(known, weak=match(free.labels, known.classes, n_named, n_found))
-    cuts = [labels for one in free.selections for labels in one.cuts]
+    cuts = [one.labels for one in free.selections]
     found = _spread(sources, known, cuts, n_found, seed, None)
     fusion = _as_fusion(found, (*known.names, *[""] * (n_found - n_named)))
-    return replace(fusion, eigenvalues=free.eigenvalues, cluster_count=free.cluster_count)
+    return replace(fusion, cluster_count=free.cluster_count, count_curve=free.count_curve)
 
 
 def _spread(
@@ -98,15 +104,13 @@ def _as_fusion(found: Spread, names: tuple[str, ...]) -> Fusion:
 def _fusion_of(taught: Taught, weights: Mapping[str, float], accuracy: float) -> Fusion:
     """What a fusion without labels gives; no cuts were judged."""
     kept = tuple(name for name, weight in weights.items() if weight >= 1) or tuple(weights)
-    verdict = Verdict(1.0, 1.0, 1.0, 1.0, accuracy)
+    verdict = Verdict(accuracy, 1.0)
     return Fusion(
         taught.labels,
         taught.shares,
         min(max(accuracy, 0.05), 0.99),
-        [Selection(kept, (), verdict, True)],
-        [],
-        ClusterCount(len(taught.names), CLEAR),
-        taught,
+        [Selection(kept, taught.labels, verdict, True)],
+        taught=taught,
     )
 
 
@@ -125,13 +129,19 @@ def _fuse_in_parents(
     graphs = _graphs(sources, known, n_clusters)
     parents = known.parents[asked]
     guided = guide(graphs, asked, parents, len(known.parent_names), on_step)
-    count = partial(_count, most=max_clusters)
+    told = [source.vectors for source in sources.values() if source.vectors is not None]
+
+    def count(graph: csr_array, rows: NDArray[np.intp]) -> int:
+        most = max(2, min(max_clusters, len(rows) // SMALLEST))
+        inner = [vectors[rows] for vectors in told]
+        cut_all = partial(_cut_all, graph, seed=seed)
+        return count_by_learning(cut_all, inner, most=most).best.n_clusters
+
     counts = count_each(guided.graph, known, None, count)
     taught = in_parents(guided.graph, known, counts, partial(cut, seed=seed))
     accuracy = float((guided.told.without.argmax(axis=1) == parents).mean())
     return _fusion_of(taught, guided.weights, accuracy)
 
 
-def _count(graph: csr_array, *, most: int) -> int:
-    found = spectrum(graph, min(most + 1, graph.shape[0]))
-    return count_roughly(found.values, graph.shape[0]).n_clusters
+def _cut_all(graph: csr_array, n_clusters: int, *, seed: int) -> list[Labels]:
+    return [cut(graph, n_clusters, seed=seed)]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
-from selfsort.method.descriptors import Colours, Gradients, Grain, Pixels, Relief, Textures
+from selfsort.method.descriptors import Colours, Grain, Relief, Textures
 from selfsort.method.encoders import ENCODER
+from selfsort.method.fisher import strokes, tones
 from selfsort.method.inputs import Inputs, infer_all
 from selfsort.method.patches import FROM_SIDE, Patches
 from selfsort.method.seeds import derive_generator
@@ -40,14 +41,14 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "pixels": Shape(64, 0.0),
     "relief": Shape(128, 0.5),
-    "gradients": Shape(128, 0.5),
     "grain": Shape(128, 0.5),
     "colours": Shape(64, 0.0),
     "textures": Shape(64, 0.0),
     "patches": Shape(64, 0.5),
     "places": Shape(64, 0.5),
+    "strokes": Shape(128, 0.5),
+    "tones": Shape(128, 0.5),
     "network": Shape(128, 0.0),
     ENCODER: Shape(128, 0.5),
     "curve": Shape(64, 0.0),
@@ -125,13 +126,10 @@ class Sources(nn.Module):
 
 
 class Described(NamedTuple):
-    """Fitted sources with the vectors of the images that they were fitted on; `pixels`: those of
-    images as they are, for neighbours in a subspace.
-    """
+    """Fitted sources with the vectors of the images that they were fitted on."""
 
     sources: Sources
     vectors: dict[str, NDArray[np.float32]]
-    pixels: NDArray[np.float32] | None
 
 
 def image_describers(
@@ -139,12 +137,12 @@ def image_describers(
 ) -> dict[str, nn.Module]:
     """The describers that suit images of this shape."""
     describers: dict[str, nn.Module] = {
-        "pixels": Pixels(),
         "relief": Relief(),
-        "gradients": Gradients(),
         "grain": Grain(),
         "textures": Textures(),
         "patches": Patches(channels, size >= FROM_SIDE),
+        "strokes": strokes(),
+        "tones": tones(channels),
     }
     if channels == 3:
         describers["colours"] = Colours()
@@ -186,8 +184,7 @@ def learn_sources(
     for name, description in zip(names, whole, strict=True):
         projection, vectors[name] = project(description, SHAPES[name])
         sources.projections[name] = projection
-    pixels = whole[names.index("pixels")] if "pixels" in names else None
-    return Described(sources, vectors, pixels)
+    return Described(sources, vectors)
 
 
 def project(

@@ -107,15 +107,33 @@ def spectrum_chart(eigenvalues: Sequence[float], n_clusters: int | None) -> Char
     )
 
 
+def count_chart(curve: Sequence[Sequence[float]], n_clusters: int) -> Chart:
+    """How much better each number of clusters can be learned than is usual; the numbers are drawn
+    evenly, however far apart they are.
+    """
+    heights = [float(height) for _, height in curve]
+    numbers = [int(number) for number, _ in curve]
+    place = numbers.index(n_clusters) + 1 if n_clusters in numbers else None
+    return line_chart(
+        "Learnability",
+        {"above the usual": heights},
+        x_label="number of clusters",
+        bounds=(min(heights), max(heights)),
+        mark=(place, f"{n_clusters} clusters") if place else None,
+        x_names=numbers,
+    )
+
+
 def line_chart(
     title: str,
     series: Mapping[str, Sequence[float]],
     *,
     x_label: str,
+    x_names: Sequence[int] | None = None,
     bounds: tuple[float, float] | None = None,
     mark: tuple[float, str] | None = None,
 ) -> Chart:
-    """A chart of series that count from 1; NaN and infinity are left out."""
+    """A chart of series that count from 1, or have `x_names`; NaN and infinity are left out."""
     shown = {
         name: [(x, y) for x, y in enumerate(values, start=1) if math.isfinite(y)]
         for name, values in series.items()
@@ -157,7 +175,11 @@ def line_chart(
         title=title,
         description=f"{title} over {x_label}: {ends}." + (f" Mark: {mark[1]}." if mark else ""),
         x_label=x_label,
-        x_ticks=[Tick(across(x), f"{x:,}") for x in x_values if x <= count],
+        x_ticks=[
+            Tick(across(x), f"{x_names[x - 1] if x_names else x:,}")
+            for x in x_values
+            if x <= (len(x_names) if x_names else count)
+        ],
         y_ticks=[Tick(up(y), f"{y:,.6g}") for y in y_values if low <= y <= high],
         lines=lines,
         mark=Tick(across(mark[0]), mark[1]) if mark else None,

@@ -13,11 +13,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from selfsort.data.image_set import ImageSet
 from selfsort.report.cards import cluster_card, confusion, odd_images, shown
-from selfsort.report.charts import spectrum_chart, training_charts
+from selfsort.report.charts import count_chart, spectrum_chart, training_charts
 from selfsort.report.map import Projection
 from selfsort.report.map_drawing import N_COLOURS, N_SHAPES, draw_map
 from selfsort.report.static import read_static
 from selfsort.report.typical import Points, places
+from selfsort.runs.counts import say_number
 from selfsort.runs.record import Run
 from selfsort.runs.table import Assignments
 from selfsort.text import duration
@@ -70,6 +71,8 @@ def render_report(
         spectrum=spectrum_chart(run.eigenvalues, run.cluster_count.get("n_clusters"))
         if run.eigenvalues
         else None,
+        curve=count_chart(run.count_curve, run.n_clusters) if run.count_curve else None,
+        number=say_number(run.count_curve, run.cluster_count.get("n_clusters", run.n_clusters)),
         confusion=confusion(assignments, run.n_clusters),
         map=draw_map(assignments, images, projection, numbers) if projection is not None else None,
         without_images=without_images,

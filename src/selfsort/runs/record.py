@@ -32,7 +32,9 @@ class Run:
     the training of earlier processes if it was resumed. `alignment`: the run whose numbers the
     clusters took over, images in common and the share of them with the same number. `files`: the
     SHA-256 of each file beside it. `stamp`: see `workflow.images.stamp_of`. `sources`: the share of
-    the votes that each source took part in.
+    the votes that each source took part in. `count_curve`: numbers of clusters that were tried, and
+    how well each was learned; `estimate`: the accuracy that is to be expected, and how far it may
+    be off.
 
     `names` are what clusters are called whose class or parent was known ("": no name), `retired`
     the numbers of clusters that are no more. `given` counts what was known, and lists labels that
@@ -74,6 +76,8 @@ class Run:
     given: dict[str, Any] = field(default_factory=dict)
     version: int = field(default=1, metadata=limits(low=1))
     learned_from: int = field(default=0, metadata=limits(low=0))
+    count_curve: list[list[float]] = field(default_factory=list)
+    estimate: dict[str, float] = field(default_factory=dict)
 
 
 def current_versions() -> dict[str, str]:
@@ -110,6 +114,7 @@ def _refuse_constant(text: str) -> float:
 
 RECORD = {"stage": str, "epoch": int, "terms": dict[str, float]}
 COUNT = {"n_clusters": int, "clarity": float}
+ESTIMATE = {"accuracy": float, "within": float}
 LABEL_FREE = {
     "silhouette": float | None,
     "cluster_sizes": list[int],
@@ -122,6 +127,7 @@ def _check(run: Run) -> None:
     check(run)
     parts: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("cluster_count", run.cluster_count, COUNT),
+        ("estimate", run.estimate, ESTIMATE),
         ("label_free", run.label_free, LABEL_FREE),
     ]
     parts += [("history", record, RECORD) for record in run.history]
@@ -139,6 +145,8 @@ def _check(run: Run) -> None:
         raise ValueError("its names of clusters are not those of its clusters")
     if not all(0 <= number < run.n_clusters for number in run.retired):
         raise ValueError("a cluster that is no more never was")
+    if not all(len(point) == 2 and point[0] >= 1 for point in run.count_curve):
+        raise ValueError("its curve of numbers of clusters has no pairs")
     numbers = [value for record in run.history for value in record["terms"].values()]
     if any(0 < abs(value) < SMALLEST for value in numbers):
         raise ValueError("a number in its history is smaller than training computes with")

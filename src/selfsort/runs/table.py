@@ -32,7 +32,8 @@ a tab for the next cell.
 class Assignments:
     """One row per image: its name, its cluster, how clear that is, and its truth if known.
 
-    `cluster_names` and `outliers` are what a person has added with `selfsort explore`.
+    `cluster_names` and `outliers` are what a person has added with `selfsort explore`, `unlike`
+    marks images that are unlike all that the model was fitted on.
     """
 
     names: Sequence[str]
@@ -41,6 +42,7 @@ class Assignments:
     truth: Sequence[str] | None = None
     cluster_names: Sequence[str] | None = None
     outliers: NDArray[np.bool_] | None = None
+    unlike: NDArray[np.bool_] | None = None
 
     @property
     def inner(self) -> NDArray[np.bool_]:
@@ -62,6 +64,7 @@ class Assignments:
             some(self.truth),
             some(self.cluster_names),
             None if self.outliers is None else self.outliers[rows],
+            None if self.unlike is None else self.unlike[rows],
         )
 
 
@@ -78,6 +81,8 @@ def save_assignments(path: Path, assignments: Assignments) -> None:
     columns["confidence"] = (f"{value:.4f}" for value in assignments.confidence)
     if assignments.outliers is not None:
         columns["outlier"] = assignments.outliers.astype(int).tolist()
+    if assignments.unlike is not None:
+        columns["unlike"] = assignments.unlike.astype(int).tolist()
     if assignments.truth is not None:
         columns["truth"] = map(formula_safe, assignments.truth)
     save_table(path, columns)

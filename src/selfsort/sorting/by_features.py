@@ -149,7 +149,7 @@ def sort_by_features(
     sources.learn(latent)
     fusion = fuse_known(
         {
-            name: Neighbours([nearest(vectors.numpy(), MOST_NEIGHBOURS)])
+            name: Neighbours([nearest(vectors.numpy(), MOST_NEIGHBOURS)], vectors=vectors.numpy())
             for name, vectors in sources.split(latent).items()
         },
         n_clusters,
@@ -157,6 +157,7 @@ def sort_by_features(
         max_clusters=settings.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
+        on_count=hooks.stage("counting clusters"),
     )
     vote = LinearVote.fit(sources(latent), torch.from_numpy(fusion.votes), fusion.accuracy)
     assigner = ByFeatures(trained, sources, vote)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours
 from selfsort.clustering.kmeans import Assignment, order_by_size
-from selfsort.clustering.spectral import nearest, nearest_in_subspace
+from selfsort.clustering.spectral import nearest
 from selfsort.clustering.taught_fusion import fuse_known
 from selfsort.data.image_set import ImageSet
 from selfsort.data.taught import Teaching
@@ -103,18 +103,17 @@ def compare(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> Compared
         on_batch=hooks.stage("describing the images"),
     )
     sources = {
-        name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0))
+        name: Neighbours([nearest(vectors, MOST_NEIGHBOURS)], WEIGHTS.get(name, 1.0), vectors)
         for name, vectors in described.vectors.items()
     }
-    assert described.pixels is not None, "images are described by their pixels, too"
-    sources["subspace"] = Neighbours([nearest_in_subspace(described.pixels, MOST_NEIGHBOURS)])
     vectors = [torch.from_numpy(values) for values in described.vectors.values()]
     projection = None
     if trained.learned >= trained.config.training.give_up:
         latent = trained.represent(images, hooks).latent
         projection, projected = project(latent, SHAPES[NETWORK])
         vectors.append(torch.from_numpy(projected))
-        sources[NETWORK] = Neighbours(_views(trained, images, hooks), WEIGHTS[NETWORK])
+        views = _views(trained, images, hooks)
+        sources[NETWORK] = Neighbours(views, WEIGHTS[NETWORK], projected)
     together = torch.cat(vectors, dim=1)
     return Compared(sources, together, preparation, described.sources, projection)
 
@@ -134,6 +133,7 @@ def settle(
         max_clusters=trained.config.clustering.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
+        on_count=hooks.stage("counting clusters"),
     )
     vote = LinearVote.fit(compared.vectors, torch.from_numpy(fusion.votes), fusion.accuracy)
     assigner = BySources(trained, compared.preparation, compared.sources, compared.projection, vote)

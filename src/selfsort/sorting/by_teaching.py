@@ -67,7 +67,12 @@ def find_taught(
             spread.shares, tuple(range(len(known.names))), known.names, accuracy=spread.accuracy
         )
     elif known.parents is not None:
-        found = in_parents(graph, known, count_each(graph, known, n_clusters, count), cut)
+        found = in_parents(
+            graph,
+            known,
+            count_each(graph, known, n_clusters, lambda inner, rows: count(inner)),
+            cut,
+        )
     else:
         number = n_clusters or max(count(graph), len(known.names))
         found = _spread(graph, known, number, cut, trained.seed)

@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from selfsort.clustering.fusion import Fusion
 from selfsort.clustering.spectral import ClusterCount
 from selfsort.clustering.views import Agreement
 from selfsort.config import Config
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.method.modality import IMAGES, Modality
 from selfsort.metrics import LabelFreeScores, score_without_truth
+from selfsort.runs.counts import say_number
 from selfsort.sorting.model import Model
 from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, Progress
@@ -165,8 +167,7 @@ def diagnose(model: Model, scores: LabelFreeScores) -> dict[str, str]:
             "(epochs), or try another seed."
         )
     if model.fusion is not None and model.asked is None:
-        count = model.fusion.cluster_count
-        doubt = _unclear("sum of all sources", count) if count.clarity < CLEAR_GAP else None
+        doubt = _doubt_curve(model.fusion)
     else:
         doubt = _doubt(model, model.agreement) if model.agreement is not None else None
     if doubt:
@@ -179,6 +180,20 @@ def _unclear(graph: str, count: ClusterCount) -> str:
         "the images fall into no clear number of groups (the largest step between the eigenvalues "
         f"of the {graph} is {count.clarity:.2f} times the next); look at the clusters and choose "
         "the number yourself, or train longer (epochs)."
+    )
+
+
+def _doubt_curve(fusion: Fusion) -> str | None:
+    """What speaks against the number of clusters that the sources have found."""
+    count = fusion.cluster_count
+    if count is None or count.clarity >= CLEAR_GAP:
+        return None
+    if not fusion.count_curve:
+        return _unclear("sum of all sources", count)
+    shown = say_number(fusion.count_curve, count.n_clusters)
+    return (
+        f"the images fall into no clear number of groups (take {shown}); look at the clusters and "
+        "choose the number yourself."
     )
 
 

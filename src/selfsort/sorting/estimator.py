@@ -1,9 +1,8 @@
 """`SelfSort`: the scikit-learn face of a `Model`."""
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,10 +29,9 @@ from selfsort.method.representation import Representation
 from selfsort.method.seeds import as_seed
 from selfsort.method.transforms import ImageFunction, build_transforms, transforms_name
 from selfsort.metrics import align_clusters, score
-from selfsort.progress import progress_bars
 from selfsort.recipes import DEFAULT_RECIPE, resolve_config
 from selfsort.sorting.diagnosis import diagnose, judge
-from selfsort.sorting.door import one_of, to_images
+from selfsort.sorting.door import one_of, telling, to_images
 from selfsort.sorting.methods import fit_model
 from selfsort.sorting.model import Model
 from selfsort.sorting.model_file import load_model_and_notes, save_model
@@ -182,6 +180,14 @@ class SelfSort(
         with self._telling() as hooks:
             return self.model_.assign(self._images(X, hooks), hooks)
 
+    def unlike(self, X: Any) -> NDArray[np.bool_] | None:
+        """Which images are unlike all those of the fit (of those like them one in 20 is marked,
+        too); None if the model cannot tell.
+        """
+        check_is_fitted(self)
+        with self._telling() as hooks:
+            return self.model_.unlike(self._images(X, hooks), hooks)
+
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The latent representation F of each image."""
         return self.represent(X).latent
@@ -257,20 +263,9 @@ class SelfSort(
         self.seed_ = model.trained.seed
         return self
 
-    @contextmanager
-    def _telling(self) -> Iterator[Hooks]:
+    def _telling(self) -> AbstractContextManager[Hooks]:
         """The hooks of a long step; with `verbose` they also show how far it is."""
-        hooks = self._hooks()
-        if not self.verbose:
-            yield hooks
-            return
-        with progress_bars(lambda line: sys.stderr.write(f"{line}\n")) as bars:
-            own = hooks.on_progress or (lambda progress: False)
-            yield replace(
-                hooks,
-                on_progress=lambda progress: bars.training([], progress) or own(progress),
-                on_stage=bars.stage,
-            )
+        return telling(self._hooks(), self.verbose)
 
     def _hooks(self) -> Hooks:
         own = build_transforms(self.transforms) if isinstance(self.transforms, Mapping) else None

@@ -1,5 +1,6 @@
 """The registry of methods, and `fit_model`, which fits by the one that the configuration names."""
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from selfsort.data.image_set import ImageSet
 from selfsort.errors import ConfigError, DataError
 from selfsort.method.encoders import settle_encoder
 from selfsort.sorting.ensemble import fit_selfsort
+from selfsort.sorting.familiarity import learn_familiarity
 from selfsort.sorting.model import Model
 from selfsort.training.hooks import Hooks
 
@@ -42,9 +44,10 @@ def fit_model(
     if not 0 <= seed < 2**32:  # what scikit-learn takes
         raise ConfigError(f"seed={seed} should be >= 0 and < 2**32.")
     config, _ = settle_encoder(config, images)
-    return METHODS[config.method](
-        images, n_clusters=wanted, config=config, seed=seed, hooks=hooks or Hooks()
-    )
+    hooks = hooks or Hooks()
+    fit = METHODS[config.method]
+    model = fit(images, n_clusters=wanted, config=config, seed=seed, hooks=hooks)
+    return replace(model, familiarity=learn_familiarity(model.trained, images, hooks))
 
 
 def check_request(n_clusters: int | str, n_samples: int, config: Config) -> int | None:

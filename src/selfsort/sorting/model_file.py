@@ -19,6 +19,7 @@ from selfsort.runs.folder import RunFolder
 from selfsort.runs.versions import finish_switch
 from selfsort.schema import fits
 from selfsort.sorting.assigners import ASSIGNERS, Centres, Reclustered, Refined
+from selfsort.sorting.familiarity import load_familiarity
 from selfsort.sorting.model import Model
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.checkpoint import load_module, load_tensors, save_tensors
@@ -50,7 +51,10 @@ def save_model(path: Path | str, model: Model, *, notes: Mapping[str, Any] | Non
         "assigner": model.assigner.kind,
         "names": list(model.names),
     }
-    save_tensors(file, {**tensors, **model.assigner.tensors()}, values, kind="model")
+    tensors |= model.assigner.tensors()
+    if model.familiarity:
+        tensors |= model.familiarity.tensors()
+    save_tensors(file, tensors, values, kind="model")
     return file
 
 
@@ -81,11 +85,12 @@ def load_model_and_notes(path: Path | str, *, device: str) -> tuple[Model, dict[
         names = values.get("names", [])
         if not fits(names, list[str]) or len(names) not in (0, n_clusters):
             raise ValueError("its names of clusters are not those of its clusters")
+        familiarity = load_familiarity(file, tensors, trained)
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise damaged(file, error) from error
-    return Model(trained, assigner, n_clusters, names=tuple(names)), notes
+    return Model(trained, assigner, n_clusters, names=tuple(names), familiarity=familiarity), notes
 
 
 def model_file(path: Path) -> Path:

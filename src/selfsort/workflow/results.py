@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from selfsort.clustering.judge import WITHIN
 from selfsort.data.image_set import ImageSet, Numbers
 from selfsort.data.oddities import Oddities
 from selfsort.data.pictures import render_clusters
@@ -37,7 +38,9 @@ def record_of(
 ) -> Run:
     """The record of a fit."""
     is_from_files = not isinstance(images.names, Numbers)
-    shown = sorter.model_.fusion or sorter.agreement_
+    fusion = sorter.model_.fusion
+    shown = fusion or sorter.agreement_
+    count = shown.cluster_count if shown else None
     return Run(
         source=images.source,
         recipe=sorter.recipe,
@@ -52,7 +55,11 @@ def record_of(
         seconds=seconds,
         training_flops=sorter.training_flops_,
         eigenvalues=shown.eigenvalues if shown else [],
-        cluster_count=shown.cluster_count._asdict() if shown else {},
+        cluster_count=count._asdict() if count else {},
+        count_curve=[list(point) for point in fusion.count_curve] if fusion else [],
+        estimate={"accuracy": fusion.accuracy, "within": WITHIN}
+        if fusion and fusion.selections and not fusion.taught
+        else {},
         skipped=dict(images.skipped),
         dropped=dict(images.dropped),
         oddities=oddities.to_dict(),
@@ -62,7 +69,7 @@ def record_of(
         reading=asdict(job.reading())
         | {"size": max(images.pixels.shape[2:]) if is_from_files else job.size},
         alignment=alignment,
-        sources=sorter.model_.fusion.shares if sorter.model_.fusion else {},
+        sources=fusion.shares if fusion else {},
         names=list(sorter.names_),
         given=given_of(images, sorter),
         stamp=stamp_of(job.source, images.names),
