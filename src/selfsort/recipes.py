@@ -107,6 +107,16 @@ FEATURES: dict[str, Any] = {
 }
 """What every recipe changes for features of somebody's own."""
 
+TAUGHT: dict[str, dict[str, Any]] = {
+    # What somebody knows is worth a larger classifier that learns longer.
+    "standard": {
+        "refinement.rounds": 3,
+        "refinement.steps": 2000,
+        "refinement.width": 24,
+    },
+}
+"""What a recipe changes where labels or parents are given."""
+
 DEFAULT_RECIPE = "standard"
 
 
@@ -120,6 +130,7 @@ def resolve_config(
     encoder: str | None = None,
     channels: int = 1,
     kind: str = "images",
+    is_taught: bool = False,
 ) -> Config:
     """The configuration that a fit uses: the recipe, then its rules for such data, then `changes`.
 
@@ -138,7 +149,8 @@ def resolve_config(
         wanted["transforms"] = transforms
     if encoder is not None:
         wanted["sources.encoder"] = encoder
-    return get_recipe(recipe, channels=channels, kind=kind).replace(wanted)
+    rules = TAUGHT.get(recipe, {}) if is_taught else {}
+    return get_recipe(recipe, channels=channels, kind=kind).replace(rules | wanted)
 
 
 def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:

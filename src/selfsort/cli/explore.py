@@ -15,9 +15,14 @@ from selfsort.cli.options import images_option
 from selfsort.errors import SelfsortError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from selfsort.data.gallery import Gallery
+    from selfsort.explore.learning import Learner
     from selfsort.runs.record import Run
     from selfsort.runs.table import Assignments
+    from selfsort.training.loop import Progress
+    from selfsort.workflow.learn import Pupil
 
 
 @click.command("explore")
@@ -54,12 +59,12 @@ def command(
     from selfsort.explore.session import Session
     from selfsort.runs.folder import RunFolder
     from selfsort.runs.journal import Journal
-    from selfsort.runs.results import load_run
-    from selfsort.runs.state import State
+    from selfsort.runs.results import load_run, start_of
     from selfsort.workflow.images import changed_since, refuse_inside, with_images
 
     folder = RunFolder(run)
-    record, assignments = load_run(run, edited=False)
+    found = load_run(run, edited=False)
+    record, assignments = found
     if len(assignments.names) != record.n_samples:
         raise SelfsortError(
             f"{run}: {folder.table.name} has {len(assignments.names):,} rows for "
@@ -67,7 +72,7 @@ def command(
         )
     with _listen(port) as listener:
         port = listener.getsockname()[1]
-        journal = Journal(run, State.of(assignments.labels, record.n_clusters))
+        journal = Journal(run, start_of(folder, found))
         with closing(journal), folder.locked():  # so that no `fit` replaces the run meanwhile
             record = with_images(record, images, assignments.names)
             if export_to:
@@ -81,7 +86,9 @@ def command(
                 say(f"{journal.path}: its last entry was never finished and is left out")
             token = secrets.token_urlsafe(24)
             app = build_app(
-                Session(run, record, assignments, gallery, journal, export_to),
+                Session(
+                    run, record, assignments, gallery, journal, export_to, _learner(run, images)
+                ),
                 token=token,
                 port=port,
                 log=say,
@@ -117,6 +124,33 @@ def _notice_signals() -> list[int]:
         previous = signal.signal(number, interrupt)
         click.get_current_context().call_on_close(partial(signal.signal, number, previous))
     return came
+
+
+def _learner(run: Path, images: Path | None) -> "Learner":
+    """Learns from the run's edits when it is asked to; only then are model and images loaded."""
+    pupils: list[Pupil] = []
+
+    def learn(
+        on_stage: "Callable[[str, int, int], None]", is_stopped: "Callable[[], bool]"
+    ) -> None:
+        from selfsort.workflow.images import Callbacks
+        from selfsort.workflow.learn import Pupil
+
+        if not pupils:
+            pupils.append(Pupil(run, images=images))
+        pupils[0].learn(Callbacks(on_stage=on_stage, on_progress=_steps(on_stage)), is_stopped)
+
+    return learn
+
+
+def _steps(on_stage: "Callable[[str, int, int], None]") -> "Callable[[Progress], None]":
+    """Tells each training step as part of a stage."""
+
+    def tell(progress: "Progress") -> None:
+        done = (progress.record.epoch - 1) * progress.n_steps + progress.step
+        on_stage(progress.record.stage, done, progress.n_epochs * progress.n_steps)
+
+    return tell
 
 
 def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":

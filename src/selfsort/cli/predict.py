@@ -108,7 +108,7 @@ def _edited(
 
     folder = RunFolder(run if run.is_dir() else run.parent)
     if not folder.journal.exists():
-        return labels, {}
+        return labels, {number: name for number, name in enumerate(sorter.names_) if name}
     history = load_edits(folder, load_run(folder.path, edited=False))
     labels = history.relabel(labels, lambda rows: sorter.transform(images.take(rows)))
     return labels, history.state.names

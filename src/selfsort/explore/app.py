@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from selfsort.data.gallery import MAX_PACK, EncodedPicture
 from selfsort.errors import EditError, SelfsortError
+from selfsort.explore.asking import choose_questions
 from selfsort.explore.guard import Guard
 from selfsort.explore.session import Session
 from selfsort.report.odd import TITLES, odd_rows
@@ -33,6 +34,7 @@ MODULES = (
     "app.js",
     "dialogs.js",
     "grid.js",
+    "learn.js",
     "map.js",
     "picker.js",
     "pictures.js",
@@ -169,6 +171,20 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
         done = await session.edit(await _content(request))
         return _json({"done": done, "state": session.overview()})
 
+    async def learning(request: Request) -> Response:
+        return _json(await run_in_threadpool(session.learning.describe))
+
+    async def learn(request: Request) -> Response:
+        done = await session.learning.act(str((await _content(request)).get("action")))
+        return _json({"done": done, "state": session.overview()})
+
+    async def questions(request: Request) -> Response:
+        count = min(_number(request.query_params.get("count", "10")), MAX_PAGE)
+        points = await session.described()
+        state = session.journal.state
+        rows = await run_in_threadpool(choose_questions, points, state, session.confidence, count)
+        return _json(session.items(np.array(rows, dtype=np.intp)))
+
     async def write(request: Request) -> Response:
         content = await _content(request)
         written = await session.export(str(content.get("kind")))
@@ -183,6 +199,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
         try:
             yield
         finally:
+            await session.learning.end()
             session.journal.close()
 
     return Starlette(
@@ -203,6 +220,9 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             Route("/api/image/{index}", image),
             Route("/api/progress", progress),
             Route("/api/edit", edit, methods=["POST"]),
+            Route("/api/learning", learning),
+            Route("/api/learn", learn, methods=["POST"]),
+            Route("/api/questions", questions),
             Route("/api/export", write, methods=["POST"]),
         ],
         middleware=[Middleware(Guard, token=token, port=port, log=log)],
