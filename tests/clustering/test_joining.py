@@ -42,5 +42,6 @@ def test_the_number_of_clusters_can_be_counted() -> None:
     many = np.repeat(np.eye(3, dtype=np.float32), 25, axis=0)
     points = many + 0.05 * RNG.normal(size=many.shape).astype(np.float32)
     found = join_sources({"a": points}, None, max_clusters=10)
+    assert found.cluster_count is not None
     assert found.cluster_count.n_clusters == 3
     assert found.votes.shape == (75, 3)
