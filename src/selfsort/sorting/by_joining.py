@@ -1,9 +1,9 @@
-"""A trained network and things to clusters, by Ward's trees in all sources."""
+"""A trained network and series or sounds to clusters, by Ward's trees in all sources."""
 
 import numpy as np
 import torch
 
-from selfsort.clustering.joining import join_sources
+from selfsort.clustering.joining import join_graphs, join_sources
 from selfsort.data.image_set import ImageSet, sample_rows
 from selfsort.method.inputs import Inputs
 from selfsort.method.sources import DESCRIBERS, SHAPES, learn_sources, project
@@ -11,6 +11,9 @@ from selfsort.sorting.by_sources import SortedBySources
 from selfsort.sorting.described import NETWORK, BySources, LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
+
+JOINED = {"series": join_sources, "sound": join_graphs}
+"""How the sources of a modality find clusters together."""
 
 
 def sort_by_joining(
@@ -22,16 +25,16 @@ def sort_by_joining(
     settings = trained.config.clustering
     rows = sample_rows(len(images), settings.max_samples, trained.seed)
     sample = images.take(rows) if len(rows) < len(images) else images
-    channels, length = images.pixels.shape[1:]
-    preparation = trained.source_preparation(channels, length)
+    channels, *sides = images.pixels.shape[1:]
+    preparation = trained.source_preparation(channels, max(sides))
     described = learn_sources(
         Inputs(sample, preparation.for_images(sample), trained.modality),
         DESCRIBERS[trained.modality.name](channels, preparation.size, None),
         seed=trained.seed,
-        on_batch=hooks.stage("describing the series"),
+        on_batch=hooks.stage(f"describing the {trained.modality.name}"),
     )
     projection, latent = project(trained.represent(sample, hooks).latent, SHAPES[NETWORK])
-    fusion = join_sources(
+    fusion = JOINED[trained.modality.name](
         described.vectors | {NETWORK: latent},
         n_clusters,
         max_clusters=settings.max_clusters,
