@@ -66,7 +66,7 @@ def voice_of(name: str) -> str:
 
 def sort(folder: Path, out: Path, seeds: list[int]) -> None:
     """Sort all clips, then all but those of one voice, and predict these; a line for each."""
-    sounds = load_source(str(folder), kind="sound", truth_from_folders=True)
+    sounds = load_source(str(folder), kind="sounds", truth_from_folders=True)
     voices = np.array([voice_of(name) for name in sounds.names])
     for seed in seeds:
         everything = np.ones(len(sounds), dtype=bool)

@@ -95,7 +95,7 @@ SERIES: dict[str, dict[str, Any]] = {
 """What a recipe changes for time series."""
 
 FLIPS = "identity,reversal,upturn,both"
-SOUND: dict[str, dict[str, Any]] = {
+SOUNDS: dict[str, dict[str, Any]] = {
     "paper": {"transforms": FLIPS},
     "standard": {
         "transforms": FLIPS,
@@ -173,8 +173,8 @@ def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:
     rules: dict[str, Any] = {}
     if kind == "series":
         rules |= SERIES.get(name, {})
-    elif kind == "sound":
-        rules |= SOUND.get(name, {})
+    elif kind == "sounds":
+        rules |= SOUNDS.get(name, {})
     elif kind == "features":
         rules |= FEATURES
     elif channels == 3:

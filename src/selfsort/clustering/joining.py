@@ -86,7 +86,7 @@ class _Shown(NamedTuple):
     """How many clusters there are to be, and the spectrum that shows a number."""
 
     n_clusters: int
-    count: ClusterCount
+    cluster_count: ClusterCount
     eigenvalues: list[float]
 
 
@@ -119,7 +119,7 @@ def _agree(
     votes = count_votes(opinions, labels, n_clusters)
     found = votes.argmax(axis=1)
     agreement = float(votes[np.arange(len(found)), found].mean())
-    return Fusion(found, votes, agreement, [], shown.eigenvalues, shown.count)
+    return Fusion(found, votes, agreement, [], shown.eigenvalues, shown.cluster_count)
 
 
 def _ward_of_graph(graph: csr_array, n_clusters: int) -> Labels:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from selfsort.data.arrays import load_npy, load_npz
 from selfsort.data.datasets import DATASETS
 from selfsort.data.decode import Decoded, Facts
+from selfsort.data.hearing import SUFFIXES as SOUNDS
 from selfsort.data.image_set import ImageSet, as_image_set
 from selfsort.data.pool import decode_file, decode_files, thing_of
 from selfsort.data.sources import (
     IMAGES,
-    SOUNDS,
     Found,
     Wanted,
     find_below,
@@ -73,7 +73,7 @@ def load_images(
         pixels, truth = load_npz(path)
         return as_image_set(pixels, truth=truth, source=source, image_shape=image_shape)
     if path.suffix.lower() in SOUNDS:
-        raise DataError(f"{path}: is a sound; to sort sounds use `kind='sound'`.")
+        raise DataError(f"{path}: is a sound; to sort sounds use `kind='sounds'`.")
     image = decode_file(path, size or FOLDER_SIZE, fit="fill")
     return ImageSet(
         np.moveaxis(image.pixels, 2, 0)[None, : 1 if image.is_grey else 3],

@@ -126,7 +126,8 @@ def _stretched(power: NDArray[np.float64], n_moments: int) -> NDArray[np.float64
     before = np.minimum(places.astype(int), len(power) - 1)
     share = (places - before)[:, None]
     found = total[before] * (1 - share) + total[before + 1] * share
-    return np.maximum(np.diff(found, axis=0), 0) * (n_moments / len(power))
+    means: NDArray[np.float64] = np.diff(found, axis=0) * (n_moments / len(power))
+    return np.maximum(means, 0, out=means)
 
 
 @cache
@@ -143,6 +144,6 @@ def mel_bands(rate: int, length: int) -> NDArray[np.float64]:
     weights = np.maximum(0, np.minimum(rising, falling))
     (narrow,) = np.nonzero((weights.sum(axis=0) == 0) & (middle < rate / 2))
     weights[np.abs(hertz - middle).argmin(axis=0)[narrow], narrow] = 1.0
-    weights[:, right > rate / 2] = 0
+    weights[:, right > 0.501 * rate] = 0  # the edges are rounded
     found: NDArray[np.float64] = weights / np.maximum(weights.sum(axis=0), 1e-12)
     return found

@@ -17,7 +17,7 @@ from selfsort.schema import check, limits
 
 IMAGES = "images"
 SERIES = "series"
-SOUND = "sound"
+SOUNDS = "sounds"
 FEATURES = "features"
 
 
@@ -82,7 +82,7 @@ KINDS: dict[str, Kind] = {
         lambda reading, on_file: load_series(reading.source),
         lambda array, shape: as_series_set(array),
     ),
-    SOUND: Kind(
+    SOUNDS: Kind(
         lambda reading, on_file: load_sounds(
             reading.source,
             truth_from_folders=reading.folder_truth,

@@ -1,5 +1,6 @@
 """`SoundSet`: sound clips as spectrograms, from a folder of files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,9 +10,10 @@ from selfsort.data.decode import Facts
 from selfsort.data.folder import OnFile, find_files, folder_truth, read_files
 from selfsort.data.hearing import HIGHEST, MAX_SECONDS, SIDE
 from selfsort.data.image_set import ImageSet
-from selfsort.data.sources import SOUND_FILES, find_listed, list_ignored
+from selfsort.data.sources import SOUND_FILES, Found, find_listed, list_ignored
 from selfsort.data.worker import SOUND
 from selfsort.errors import DataError
+from selfsort.files import inside
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class SoundSet(ImageSet):
     first: 1 for silence to 255 for the loudest point, 0 for what a file cannot hold.
     """
 
-    modality: ClassVar[str] = "sound"
+    modality: ClassVar[str] = "sounds"
 
 
 def load_sounds(
@@ -28,15 +30,19 @@ def load_sounds(
     *,
     truth_from_folders: bool = False,
     skip_broken: bool = False,
+    names: Sequence[str] | None = None,
     on_file: OnFile | None = None,
 ) -> SoundSet:
     """Sounds from a folder, a zip or tar file, a table or a list of paths, a pattern such as
-    `a/*.wav`, or one file.
+    `a/*.wav`, or one file; `names` are the only files of a folder to read.
     """
     if find_spec("soundfile") is None:
         raise DataError(f"{source}: sounds are read by soundfile: pip install 'selfsort[sound]'")
     with find_files(source, SOUND_FILES) as several:
         found = several or find_listed([Path(source)])
+        if names is not None:
+            folder = Path(source)
+            found = Found([inside(folder, name) for name in names], list(names), folder, {})
         if not found.files:
             there = f" but {list_ignored(found.ignored)}" if found.ignored else ""
             raise DataError(

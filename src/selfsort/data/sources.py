@@ -126,7 +126,7 @@ def list_ignored(ignored: Mapping[str, int]) -> str:
     """
     text = ", ".join(f"{count:,} {kind}" for kind, count in ignored.items())
     install = "; pip install 'selfsort[heic]' reads HEIC" if "HEIC" in ignored else ""
-    hear = "; `kind='sound'` sorts sounds" if "sounds" in ignored else ""
+    hear = "; `kind='sounds'` sorts sounds" if "sounds" in ignored else ""
     return text + install + hear
 
 

@@ -168,8 +168,8 @@ SERIES = Modality(
     may_be_symmetric=True,
 )
 
-SOUND = Modality(
-    name="sound",
+SOUNDS = Modality(
+    name="sounds",
     preparation=SoundPreparation,
     prepare=prepare_sounds,
     jitter=jitter_sound,
@@ -196,5 +196,5 @@ FEATURES = Modality(
     build_encoder=build_feature_encoder,
     source_preparation=as_it_is,
 )
-MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES, SOUND, FEATURES)}
+MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES, SOUNDS, FEATURES)}
 """By the name that data sets and model files give."""

@@ -116,7 +116,8 @@ def jitter_sound(sounds: Tensor, config: JitterConfig, generator: torch.Generato
     right, wide, up, gain, level = torch.rand(5, n_samples, 1, generator=generator) * 2 - 1
     across = bend(right, wide, n_moments, config, generator)[:, None, :]
     down = (torch.linspace(-1, 1, n_bands) + 2 * config.shift * up)[:, :, None]
-    grid = torch.stack(torch.broadcast_tensors(across, down), dim=3).to(sounds.device)
+    whole = (n_samples, n_bands, n_moments)
+    grid = torch.stack([across.expand(whole), down.expand(whole)], dim=3).to(sounds.device)
     sounds = functional.grid_sample(sounds, grid, padding_mode="border", align_corners=True)
     if config.contrast:
         sounds = sounds * (gain * config.contrast).exp()[:, None, None].to(sounds.device)

@@ -160,7 +160,7 @@ def image_describers(
 DESCRIBERS: dict[str, Callable[[int, int, nn.Module | None], dict[str, nn.Module]]] = {
     "images": image_describers,
     "series": series_describers,
-    "sound": sound_describers,
+    "sounds": sound_describers,
 }
 """What builds the describers of a modality from channels, size and a pretrained encoder."""
 

@@ -12,7 +12,7 @@ from selfsort.sorting.described import NETWORK, BySources, LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
 
-JOINED = {"series": join_sources, "sound": join_graphs}
+JOINED = {"series": join_sources, "sounds": join_graphs}
 """How the sources of a modality find clusters together."""
 
 

@@ -4,7 +4,7 @@ import { ask, Viewer } from "./dialogs.js";
 import { DRAGGED, Grid } from "./grid.js";
 import { Atlas } from "./map.js";
 import { choose } from "./picker.js";
-import { picture, prefetch, show } from "./pictures.js";
+import { picture, play, prefetch, show } from "./pictures.js";
 import { Review } from "./review.js";
 import { suggest } from "./suggestions.js";
 
@@ -330,6 +330,7 @@ async function startReview() {
 
 function endReview() {
   toggleReview(false);
+  play(byId("review-clip"), null);
   say("Review ended.");
   open(view, offset);
   byId("start-review").focus();

@@ -1,9 +1,9 @@
 // The least confident images, one by one: a key decides, and the next one follows.
 import { likely, page } from "./api.js";
 import { Picker } from "./picker.js";
-import { strip } from "./pictures.js";
+import { play, playOrPause, strip } from "./pictures.js";
 
-const LETTERS = [..."abcdefghijklmnpqstuvwxyz"]; // o marks an outlier, r is for review
+const LETTERS = [..."abcdefghijklmnqstuvwxyz"]; // o marks an outlier, p plays a sound, r is for review
 const BATCH = 50;
 const COMPARED = 3; // clusters of which larger examples are shown
 
@@ -66,6 +66,7 @@ export class Review {
     else if (key === "arrowleft") this.then(() => this.go(-1));
     else if (key === "arrowright") this.then(() => this.skip());
     else if (key === "o") this.then(() => this.decide({ op: "mark", outlier: true }));
+    else if (key === "p" && byId("review-clip")) playOrPause(byId("review-clip"));
     else if (key === "escape") this.onEnd();
     else if (key === "/") this.search.focus();
     else if (this.keys.has(key)) this.then(() => this.decide({ op: "move", to: this.keys.get(key) }));
@@ -106,6 +107,7 @@ export class Review {
     image.hidden = !item;
     image.onload = () => image.classList.toggle("pixels", image.naturalWidth <= 64);
     if (item) image.src = `api/image/${item.i}`;
+    play(byId("review-clip"), item);
     if (this.queue[this.at + 1]) new Image().src = `api/image/${this.queue[this.at + 1].i}`; // so that it is there in time
     image.alt = item?.name ?? "";
     byId("review-name").textContent = item?.name ?? "All images have been reviewed.";
