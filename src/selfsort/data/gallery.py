@@ -56,6 +56,8 @@ class Gallery(ABC):
     side: int
     fine_side: int
     """Sides of the small pictures, and of those for large thumbnails."""
+    has_clips = False
+    """Whether there are sounds to be played."""
 
     def sheet(self, rows: Sequence[int], *, is_fine: bool = False) -> EncodedPicture:
         """The small pictures of these images, ten in a row; with twice as many pixels each way if
@@ -189,6 +191,8 @@ class FolderGallery(Gallery):
 class SoundGallery(FolderGallery):
     """Spectrograms of sound files, each heard when it is looked at; the files can be played."""
 
+    has_clips = True
+
     def _decode(
         self, files: Sequence[Path], side: int, fit: str
     ) -> Iterator[NDArray[np.uint8] | None]:
@@ -199,8 +203,10 @@ class SoundGallery(FolderGallery):
                 picture = draw_spectrogram(answer.pixels[:, :, 0], min(side, BIG))
                 yield FITS[fit](picture, side)
 
-    def clip(self, row: int) -> Path:
-        return self._file(row)
+    def clip(self, row: int) -> Path | None:
+        """Nothing that a link leads to outside of the folder."""
+        file = self._file(row)
+        return file if file.resolve().is_relative_to(self.root.resolve()) else None
 
     def sizes(
         self, rows: Sequence[int], on_stage: Callable[[str, int, int], None]

@@ -79,7 +79,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
                     kind: {"title": TITLES[kind], "images": rows}
                     for kind, rows in odd_rows(session.run.oddities).items()
                 },
-                has_clips=session.gallery.clip(0) is not None,
+                has_clips=session.gallery.has_clips,
                 exports=[[kind, form.title, form.text] for kind, form in EXPORTS.items()],
                 exports_go_to=_shown(session.export_to),
                 columns=list(session.columns),
