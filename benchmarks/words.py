@@ -3,10 +3,11 @@ was left out.
 
     apt-get install espeak-ng
     python benchmarks/words.py make words/             (ten words, 20 voices, five times each)
-    python benchmarks/words.py sort words/ benchmarks/words.jsonl [--seeds 0,1,2]
+    python benchmarks/words.py sort words/ benchmarks/words.jsonl [--seeds 0,1,2] [--left-out …]
 
-The voices are those of one program: they differ in timbre, and speed and pitch are drawn anew for
-each clip, but nobody coughs, no room sounds, and all speak alike. Real recordings are harder.
+`sort` takes any folder of WORD/VOICE-NUMBER.wav with ten words. The voices of espeak-ng are those
+of one program: they differ in timbre, and speed and pitch are drawn anew for each clip, but nobody
+coughs, no room sounds, and all speak alike. Real recordings are harder.
 """
 
 import argparse
@@ -64,14 +65,14 @@ def voice_of(name: str) -> str:
     return Path(name).stem.rpartition("-")[0]
 
 
-def sort(folder: Path, out: Path, seeds: list[int]) -> None:
+def sort(folder: Path, out: Path, seeds: list[int], left_out: list[str]) -> None:
     """Sort all clips, then all but those of one voice, and predict these; a line for each."""
     sounds = load_source(str(folder), kind="sounds", truth_from_folders=True)
     voices = np.array([voice_of(name) for name in sounds.names])
     for seed in seeds:
         everything = np.ones(len(sounds), dtype=bool)
         report(out, seed, "", measure(sounds, everything, seed))
-        for voice in LEFT_OUT:
+        for voice in left_out:
             report(out, seed, voice, measure(sounds, voices != voice, seed))
 
 
@@ -104,13 +105,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path, nargs="?", default=Path("words.jsonl"))
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--left-out", default=",".join(LEFT_OUT))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     if options.task == "make":
         make(options.folder)
         return
     prepare_process(options.threads)
-    sort(options.folder, options.out, [int(seed) for seed in options.seeds.split(",")])
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    sort(options.folder, options.out, seeds, options.left_out.split(","))
 
 
 if __name__ == "__main__":

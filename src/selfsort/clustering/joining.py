@@ -9,14 +9,16 @@ them are the opinions, matched to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
+from sklearn.metrics import adjusted_rand_score
 
 from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, count_votes, neighbours_for
 from selfsort.clustering.judge import Labels
@@ -48,15 +50,41 @@ def join_sources(
 ) -> Fusion:
     """Clusters that the trees of most sources and sums of sources show.
 
-    `n_clusters=None` takes the number, at most `max_clusters`, that the sum of the sources' graphs
-    of neighbours shows.
+    `n_clusters=None` takes the number, at most `max_clusters`, at which the trees of single sources
+    agree most.
     """
     graphs = [join(nearest(each, N_NEIGHBOURS)) for each in vectors.values()]
-    found = _count(graphs, n_clusters, max_clusters, lambda values, n: count_clusters(values))
     apart = [squared_distances(each) for each in vectors.values()]
+    is_asked = n_clusters is None and len(apart) > 1
+    agreed = count_agreed(apart, max_clusters) if is_asked else None
+    found = _count(
+        graphs, n_clusters, max_clusters, lambda values, n: agreed or count_clusters(values)
+    )
     together = np.sum(apart, axis=0)
     kinds = apart if len(apart) < 2 else [*apart, together, *(together - each for each in apart)]
     return _agree(found, kinds, ward, on_step)
+
+
+def count_agreed(apart: Sequence[Distances], max_clusters: int) -> ClusterCount:
+    """The number of clusters at which the sources' trees are most alike, by the mean adjusted Rand
+    index of all pairs (the largest such number); the clarity compares with the best number that is
+    not within a quarter.
+    """
+    n_things = round((2 * len(apart[0])) ** 0.5) + 1
+    numbers = np.arange(2, max(2, min(max_clusters, n_things // 4)) + 1)
+    cuts = [cut_tree(_tree(distances), numbers) for distances in apart]
+    alike = np.array(
+        [
+            np.mean(
+                [adjusted_rand_score(a[:, place], b[:, place]) for a, b in combinations(cuts, 2)]
+            )
+            for place in range(len(numbers))
+        ]
+    )
+    found = int(numbers[np.flatnonzero(alike >= alike.max() - 1e-6)[-1]])
+    others = alike[np.abs(numbers - found) > found / 4]
+    second = max(float(others.max()), 1e-9) if len(others) else 1e-9
+    return ClusterCount(found, round(min(float(alike.max()) / second, 1e3), 3))
 
 
 def join_graphs(
@@ -147,7 +175,7 @@ def ward(distances: Distances, n_clusters: int) -> Labels:
     >>> ward(squared_distances(np.float32([[0, 0], [9, 9], [0, 1]])), 2).tolist()
     [0, 1, 0]
     """
-    tree = linkage(np.sqrt(np.maximum(distances, 0)), "ward")
+    tree = _tree(distances)
     n_points = len(tree) + 1
     n_joined = max(0, n_points - n_clusters)
     pairs = tree[:n_joined, :2].astype(np.int64)
@@ -157,3 +185,8 @@ def ward(distances: Distances, n_clusters: int) -> Labels:
     _, labels = connected_components(coo_array(edges, shape=(size, size)), directed=False)
     # groups stand after the points, so that the points' labels count from 0
     return np.asarray(labels[:n_points], dtype=np.int64)
+
+
+def _tree(distances: Distances) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = linkage(np.sqrt(np.maximum(distances, 0)), "ward")
+    return found

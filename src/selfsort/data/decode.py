@@ -4,8 +4,6 @@ The processes of `data.pool` run it, within limits of memory and time.
 """
 
 import math
-import os
-import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from importlib import import_module
@@ -15,6 +13,8 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from PIL import EpsImagePlugin, Image, UnidentifiedImageError
+
+from selfsort.files import open_regular
 
 FORMATS = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
@@ -139,17 +139,6 @@ def decode(
         if n_pixels > LARGE_PIXELS >= n_opening:
             held.enter_context(large())
         return Decoded(_upright(image, size, fit), is_grey, width, height, n_pages)
-
-
-def open_regular(path: str, flags: int) -> int:
-    """Opening a pipe would wait for ever, reading a device may never end."""
-    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode) and status.st_size:
-        return handle
-    os.close(handle)
-    # What the kernel only shows as a file seems empty, and may never end.
-    raise OSError("it is empty" if stat.S_ISREG(status.st_mode) else "not a regular file")
 
 
 def _open(file: BinaryIO, formats: list[str]) -> Image.Image:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfsort.data.decode import Decoded, open_regular
+from selfsort.data.decode import Decoded
+from selfsort.files import open_regular
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3")
 MARKS = (b"RIFF", b"RF64", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
