@@ -35,6 +35,9 @@ from selfsort.clustering.spectral import (
 N_NEIGHBOURS = 7
 """Neighbours of a thing in the graph by which clusters are counted."""
 
+NEAR, FAR = 3, 5
+"""The second graph of sounds has so many neighbours for so many of the first."""
+
 Distances = NDArray[np.float32]
 """Squared distances of all pairs, as `scipy.spatial.distance` lists them."""
 
@@ -101,12 +104,14 @@ def join_graphs(
     tree of distances a strange voice is a class; from neighbour to neighbour the ways through a
     word are short.
     """
-    near = [nearest(each, MOST_NEIGHBOURS) for each in vectors.values()]
+    near = [nearest(each, FAR * MOST_NEIGHBOURS // NEAR) for each in vectors.values()]
     found = _count([join(each) for each in near], n_clusters, max_clusters, count_roughly)
-    _, n_neighbours = neighbours_for(len(near[0]) / found.n_clusters)
-    graphs = [join(each[:, :n_neighbours]) for each in near]
-    whole = csr_array(sum(graphs))
-    kinds = [whole, *(csr_array(whole - each) for each in graphs if len(graphs) > 1)]
+    _, n_near = neighbours_for(len(near[0]) / found.n_clusters)
+    kinds: list[csr_array] = []
+    for n_neighbours in (n_near, FAR * n_near // NEAR):
+        graphs = [join(each[:, :n_neighbours]) for each in near]
+        whole = csr_array(sum(graphs))
+        kinds += [whole, *(csr_array(whole - each) for each in graphs if len(graphs) > 1)]
     return _agree(found, kinds, _ward_of_graph, on_step)
 
 
