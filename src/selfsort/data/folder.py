@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ PROBED = 32
 """Files of a folder by which it is judged how large its images are."""
 
 OnFile = Callable[[int, int], None]
+Kind = TypeVar("Kind", bound=ImageSet)
 
 
 def load_images(
@@ -135,22 +136,9 @@ def load_files(
         )
     whole = read_files(source, found, size, "fill", skip_broken, on_file)
     is_grey = all(fact.is_grey for fact in whole.facts)
-    pixels = whole.pixels[:, : 1 if is_grey else 3]
-    truth, truth_names = folder_truth(whole.names, source) if truth_from_folders else (None, [])
-    ignored = [f"ignored: {list_ignored(found.ignored)}"] if found.ignored else []
-    return ImageSet(
-        pixels,
-        0.0,
-        255.0,
-        whole.names,
-        truth,
-        truth_names,
-        source,
-        found.root,
-        whole.skipped,
-        [*_origins(whole.facts, pixels.shape[1:]), *ignored],
-        whole.columns,
-    )
+    whole = whole._replace(pixels=whole.pixels[:, : 1 if is_grey else 3])
+    notes = _origins(whole.facts, whole.pixels.shape[1:])
+    return whole.to_set(ImageSet, source, found, notes, truth_from_folders)
 
 
 class FilesRead(NamedTuple):
@@ -163,6 +151,31 @@ class FilesRead(NamedTuple):
     facts: list[Facts]
     skipped: dict[str, str]
     columns: dict[str, list[str]]
+
+    def to_set(
+        self,
+        kind: type[Kind],
+        source: str,
+        found: Found,
+        notes: list[str],
+        truth_from_folders: bool,
+    ) -> Kind:
+        """All of it as an `ImageSet` or what is made of one."""
+        truth, truth_names = folder_truth(self.names, source) if truth_from_folders else (None, [])
+        ignored = [f"ignored: {list_ignored(found.ignored)}"] if found.ignored else []
+        return kind(
+            self.pixels,
+            0.0,
+            255.0,
+            self.names,
+            truth,
+            truth_names,
+            source,
+            found.root,
+            self.skipped,
+            [*notes, *ignored],
+            self.columns,
+        )
 
 
 def read_files(

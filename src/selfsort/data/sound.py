@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from selfsort.data.decode import Facts
-from selfsort.data.folder import OnFile, find_files, folder_truth, read_files
+from selfsort.data.folder import OnFile, find_files, read_files
 from selfsort.data.hearing import HIGHEST, MAX_SECONDS, SIDE
 from selfsort.data.image_set import ImageSet
 from selfsort.data.sources import SOUND_FILES, Found, find_listed, list_ignored
@@ -49,27 +49,12 @@ def load_sounds(
                 f"{source}: no sound files in it{there}; it should hold WAV, FLAC, OGG or MP3."
             )
         whole = read_files(source, found, SIDE, SOUND, skip_broken, on_file)
-    pixels = whole.pixels[:, :1].copy()
-    n_silent = int((pixels.max(axis=(1, 2, 3)) <= 1).sum())
-    if n_silent == len(pixels):
+    whole = whole._replace(pixels=whole.pixels[:, :1].copy())
+    n_silent = int((whole.pixels.max(axis=(1, 2, 3)) <= 1).sum())
+    if n_silent == len(whole.pixels):
         raise DataError(f"{source}: every sound is silent; there is nothing to sort by.")
     notes = _notes(whole.facts, n_silent)
-    if found.ignored:
-        notes.append(f"ignored: {list_ignored(found.ignored)}")
-    truth, truth_names = folder_truth(whole.names, source) if truth_from_folders else (None, [])
-    return SoundSet(
-        pixels,
-        0.0,
-        255.0,
-        whole.names,
-        truth,
-        truth_names,
-        source,
-        found.root,
-        whole.skipped,
-        notes,
-        whole.columns,
-    )
+    return whole.to_set(SoundSet, source, found, notes, truth_from_folders)
 
 
 def _notes(facts: list[Facts], n_silent: int) -> list[str]:
