@@ -27,6 +27,11 @@ from selfsort.settings import JitterConfig
 NETWORK_SIDE = 32
 """Bands and moments of a spectrogram that the network sees."""
 
+STEADY = 0.5
+"""This share of what a clip has in each band all the time is hidden from the network: it tells the
+voice and the room, and of steady sounds the class.
+"""
+
 N_CEPSTRA = 20
 N_SERIES = 13
 """Cosines that a spectrum is told by, and how many of them, the broadest, are followed in time."""
@@ -91,7 +96,9 @@ class SoundPreparation:
             antialias=True,
             align_corners=False,
         )
-        return normalise(seen) if self.normalise else seen
+        if not self.normalise:
+            return seen
+        return normalise(seen - STEADY * seen.mean(dim=3, keepdim=True))
 
 
 def common_bands(sounds: ImageSet) -> int:
