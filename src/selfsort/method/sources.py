@@ -58,6 +58,7 @@ SHAPES = {
     "echo": Shape(64, 0.0),
     "convolutions": Shape(128, 0.5),
     "strong convolutions": Shape(64, 0.0),
+    "gradients": Shape(128, 0.5),
     "cepstra": Shape(64, 0.5),
     "contours": Shape(64, 0.0),
     "movements": Shape(64, 0.0),
