@@ -15,6 +15,7 @@ from selfsort.data.lines import MOST_LINES, draw_group, draw_series
 from selfsort.data.pool import decode_file
 from selfsort.data.spectrogram import draw_spectrogram
 from selfsort.errors import DataError
+from selfsort.text import things
 
 CELL = 44
 GAP = 3
@@ -71,8 +72,7 @@ def render_clusters(
         top = GAP + cluster * step
         size = int((labels == cluster).sum())
         draw.text((8, top + 3), f"cluster {cluster}", fill=INK, font=large)
-        thing = images.modality.removesuffix("s") if size == 1 else images.modality
-        draw.text((8, top + 24), f"{size:,} {thing}", fill=GREY, font=small)
+        draw.text((8, top + 24), things(size, images.modality), fill=GREY, font=small)
         for column, index in enumerate(most_typical(labels, confidence, cluster, per_row)):
             canvas.paste(thumbnail(images, int(index)), (MARGIN + column * step, top))
     return encode(canvas, "PNG")

@@ -12,7 +12,8 @@ const PAGE = 100;
 const number = (value) => value.toLocaleString("en");
 const percent = (value) => `${Math.round(100 * value)} %`;
 const lastPage = (count) => Math.max(0, Math.floor((count - 1) / PAGE) * PAGE);
-const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
+const { kind } = document.body.dataset; // images, series, …
+const images = (count) => `${number(count)} ${count === 1 && kind !== "series" ? kind.slice(0, -1) : kind}`;
 
 let state, view, total = 0, offset = 0, isReviewing = false, isMap = false, drawing = 0, sending = Promise.resolve();
 let ahead = {}; // the page that will probably be opened next
