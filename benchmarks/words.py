@@ -66,14 +66,17 @@ def voice_of(name: str) -> str:
 
 
 def sort(folder: Path, out: Path, seeds: list[int], left_out: list[str]) -> None:
-    """Sort all clips, then all but those of one voice, and predict these; a line for each."""
+    """Sort all clips, then all but those of one voice, and predict these; a line for each. What is
+    in the file already is not done again.
+    """
+    lines = out.read_text().splitlines() if out.exists() else []
+    done = {(found["seed"], found["left_out"]) for found in map(json.loads, lines)}
     sounds = load_source(str(folder), kind="sounds", truth_from_folders=True)
     voices = np.array([voice_of(name) for name in sounds.names])
     for seed in seeds:
-        everything = np.ones(len(sounds), dtype=bool)
-        report(out, seed, "", measure(sounds, everything, seed))
-        for voice in left_out:
-            report(out, seed, voice, measure(sounds, voices != voice, seed))
+        for voice in ("", *left_out):
+            if (seed, voice) not in done:
+                report(out, seed, voice, measure(sounds, voices != voice, seed))
 
 
 def measure(sounds: ImageSet, is_fitted: np.ndarray, seed: int) -> dict[str, float]:
