@@ -156,18 +156,19 @@ def _steps(on_stage: "Callable[[str, int, int], None]") -> "Callable[[Progress],
 def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
     """Image files are read when they are looked at; everything else is read now."""
     from selfsort.data.folder import FOLDER_SIZE
-    from selfsort.data.gallery import ArrayGallery, FolderGallery
+    from selfsort.data.gallery import ArrayGallery, FolderGallery, SoundGallery
+    from selfsort.data.kinds import IMAGES, SOUNDS
     from selfsort.workflow.images import Callbacks, read_run_images
 
+    galleries = {IMAGES: FolderGallery, SOUNDS: SoundGallery}
     source = Path(run.reading.get("source", ""))
-    if run.reading and source.is_dir() and run.reading.get("kind") in (None, "images"):
-        return FolderGallery(
-            source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE)
-        )
+    gallery = galleries.get(run.reading.get("kind") or IMAGES)
+    if run.reading and source.is_dir() and gallery:
+        return gallery(source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE))
     images = read_run_images(run, Callbacks(tell=say))
-    are_same = images.modality == "images" and list(images.names) == list(assignments.names)
-    if images.root is not None and are_same:
-        return FolderGallery(images.root, assignments.names, max(images.pixels.shape[2:]))
+    gallery = galleries.get(images.modality)
+    if images.root is not None and gallery and list(images.names) == list(assignments.names):
+        return gallery(images.root, assignments.names, max(images.pixels.shape[2:]))
     return ArrayGallery(images)
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.argument("source", required=False)
 @click.option(
     "--kind",
-    help="What SOURCE holds: images, series (of numbers in time), or features (rows of numbers of "
-    "your own).  [default: images]",
+    help="What SOURCE holds: images, series (of numbers in time), sounds (clips), or features "
+    "(rows of numbers of your own).  [default: images]",
 )
 @click.option(
     "--images",
