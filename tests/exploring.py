@@ -162,7 +162,8 @@ class Explored:
 
     def close(self) -> None:
         self.context.close()
-        self.server.end(signal.SIGKILL)
+        if self.server.process.poll() is None:
+            self.server.end(signal.SIGKILL)
 
 
 CONTRAST = """() => {

@@ -94,6 +94,27 @@ SERIES: dict[str, dict[str, Any]] = {
 }
 """What a recipe changes for time series."""
 
+FLIPS = "identity,reversal,upturn,both"
+SOUNDS: dict[str, dict[str, Any]] = {
+    "paper": {"transforms": FLIPS},
+    "standard": {
+        "transforms": FLIPS,
+        "images.size": 32,
+        "jitter.rotation": 0.0,
+        "jitter.elastic": 0.05,
+        "jitter.contrast": 0.1,
+        "jitter.tone": 0.2,
+        "jitter.cutout": 0.3,
+        "network.latent_width": 512,
+        "training.min_steps": 200,
+        "training.min_images": 24_000,
+        "training.give_up": 0.0,
+        "sources.max_images": 1_000_000,
+        "clustering.max_samples": 5000,
+    },
+}
+"""What a recipe changes for sounds."""
+
 FEATURES: dict[str, Any] = {
     # No network is trained on what another one has computed, or a person.
     "precision": 32,
@@ -106,6 +127,16 @@ FEATURES: dict[str, Any] = {
     "sources.max_images": 1_000_000_000,
 }
 """What every recipe changes for features of somebody's own."""
+
+TAUGHT: dict[str, dict[str, Any]] = {
+    # What somebody knows is worth a larger classifier that learns longer.
+    "standard": {
+        "refinement.rounds": 3,
+        "refinement.steps": 2000,
+        "refinement.width": 24,
+    },
+}
+"""What a recipe changes where labels or parents are given."""
 
 DEFAULT_RECIPE = "standard"
 
@@ -120,6 +151,7 @@ def resolve_config(
     encoder: str | None = None,
     channels: int = 1,
     kind: str = "images",
+    is_taught: bool = False,
 ) -> Config:
     """The configuration that a fit uses: the recipe, then its rules for such data, then `changes`.
 
@@ -138,7 +170,8 @@ def resolve_config(
         wanted["transforms"] = transforms
     if encoder is not None:
         wanted["sources.encoder"] = encoder
-    return get_recipe(recipe, channels=channels, kind=kind).replace(wanted)
+    rules = TAUGHT.get(recipe, {}) if is_taught else {}
+    return get_recipe(recipe, channels=channels, kind=kind).replace(rules | wanted)
 
 
 def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:
@@ -152,6 +185,8 @@ def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:
     rules: dict[str, Any] = {}
     if kind == "series":
         rules |= SERIES.get(name, {})
+    elif kind == "sounds":
+        rules |= SOUNDS.get(name, {})
     elif kind == "features":
         rules |= FEATURES
     elif channels == 3:

@@ -1,10 +1,12 @@
 """`selfsort explore`: work with the clusters of a run in the browser."""
 
+import signal
 import socket
 import webbrowser
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +15,14 @@ from selfsort.cli.options import images_option
 from selfsort.errors import SelfsortError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from selfsort.data.gallery import Gallery
+    from selfsort.explore.learning import Learner
     from selfsort.runs.record import Run
     from selfsort.runs.table import Assignments
+    from selfsort.training.loop import Progress
+    from selfsort.workflow.learn import Pupil
 
 
 @click.command("explore")
@@ -42,6 +49,7 @@ def command(
     The edits are kept in DIR/edits.jsonl; `predict`, `report` and `score` use them. The images and
     the results of `fit` stay as they are. Only who has the printed address can use the page.
     """
+    came = _notice_signals()
     import secrets
     import tempfile
     import warnings
@@ -51,12 +59,12 @@ def command(
     from selfsort.explore.session import Session
     from selfsort.runs.folder import RunFolder
     from selfsort.runs.journal import Journal
-    from selfsort.runs.results import load_run
-    from selfsort.runs.state import State
+    from selfsort.runs.results import load_run, start_of
     from selfsort.workflow.images import changed_since, refuse_inside, with_images
 
     folder = RunFolder(run)
-    record, assignments = load_run(run, edited=False)
+    found = load_run(run, edited=False)
+    record, assignments = found
     if len(assignments.names) != record.n_samples:
         raise SelfsortError(
             f"{run}: {folder.table.name} has {len(assignments.names):,} rows for "
@@ -64,7 +72,7 @@ def command(
         )
     with _listen(port) as listener:
         port = listener.getsockname()[1]
-        journal = Journal(run, State.of(assignments.labels, record.n_clusters))
+        journal = Journal(run, start_of(folder, found))
         with closing(journal), folder.locked():  # so that no `fit` replaces the run meanwhile
             record = with_images(record, images, assignments.names)
             if export_to:
@@ -78,7 +86,9 @@ def command(
                 say(f"{journal.path}: its last entry was never finished and is left out")
             token = secrets.token_urlsafe(24)
             app = build_app(
-                Session(run, record, assignments, gallery, journal, export_to),
+                Session(
+                    run, record, assignments, gallery, journal, export_to, _learner(run, images)
+                ),
                 token=token,
                 port=port,
                 log=say,
@@ -90,6 +100,8 @@ def command(
                 if not no_browser:
                     _open_browser(address, Path(private))
                 warnings.simplefilter("ignore")  # Pillow's, about odd image files
+                if came:
+                    raise KeyboardInterrupt
                 serve(app, listener)
             say(
                 f"ended; {len(journal.history.edits):,} edits are in {journal.path}"
@@ -98,21 +110,65 @@ def command(
             )
 
 
+def _notice_signals() -> list[int]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt as long as the command runs. The list says which
+    have come: a library that is being imported may swallow the exception.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous = signal.signal(number, interrupt)
+        click.get_current_context().call_on_close(partial(signal.signal, number, previous))
+    return came
+
+
+def _learner(run: Path, images: Path | None) -> "Learner":
+    """Learns from the run's edits when it is asked to; only then are model and images loaded."""
+    pupils: list[Pupil] = []
+
+    def learn(
+        on_stage: "Callable[[str, int, int], None]", is_stopped: "Callable[[], bool]"
+    ) -> None:
+        from selfsort.workflow.images import Callbacks
+        from selfsort.workflow.learn import Pupil
+
+        if not pupils:
+            pupils.append(Pupil(run, images=images))
+        pupils[0].learn(Callbacks(on_stage=on_stage, on_progress=_steps(on_stage)), is_stopped)
+
+    return learn
+
+
+def _steps(on_stage: "Callable[[str, int, int], None]") -> "Callable[[Progress], None]":
+    """Tells each training step as part of a stage."""
+
+    def tell(progress: "Progress") -> None:
+        done = (progress.record.epoch - 1) * progress.n_steps + progress.step
+        on_stage(progress.record.stage, done, progress.n_epochs * progress.n_steps)
+
+    return tell
+
+
 def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
     """Image files are read when they are looked at; everything else is read now."""
     from selfsort.data.folder import FOLDER_SIZE
-    from selfsort.data.gallery import ArrayGallery, FolderGallery
+    from selfsort.data.gallery import ArrayGallery, FolderGallery, SoundGallery
+    from selfsort.data.kinds import IMAGES, SOUNDS
     from selfsort.workflow.images import Callbacks, read_run_images
 
+    galleries = {IMAGES: FolderGallery, SOUNDS: SoundGallery}
     source = Path(run.reading.get("source", ""))
-    if run.reading and source.is_dir() and run.reading.get("kind") in (None, "images"):
-        return FolderGallery(
-            source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE)
-        )
+    gallery = galleries.get(run.reading.get("kind") or IMAGES)
+    if run.reading and source.is_dir() and gallery:
+        return gallery(source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE))
     images = read_run_images(run, Callbacks(tell=say))
-    are_same = images.modality == "images" and list(images.names) == list(assignments.names)
-    if images.root is not None and are_same:
-        return FolderGallery(images.root, assignments.names, max(images.pixels.shape[2:]))
+    gallery = galleries.get(images.modality)
+    if images.root is not None and gallery and list(images.names) == list(assignments.names):
+        return gallery(images.root, assignments.names, max(images.pixels.shape[2:]))
     return ArrayGallery(images)
 
 

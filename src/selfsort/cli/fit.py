@@ -1,7 +1,6 @@
 """`selfsort fit`: images in; model, record, assignments, picture and report out."""
 
 import json
-import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from selfsort.cli.console import callbacks, echo, print_profile, print_scores, print_written
-from selfsort.cli.options import base_name, parse_changes, source_options
+from selfsort.cli.options import base_name, cluster_number, parse_changes, shape_of, source_options
 from selfsort.errors import SelfsortError, TrainingError, TrainingStopped
 from selfsort.runs.limits import MAX_SEED
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 @click.argument("source", required=False)
 @click.option(
     "--kind",
-    help="What SOURCE holds: images, series (of numbers in time), or features (rows of numbers of "
-    "your own).  [default: images]",
+    help="What SOURCE holds: images, series (of numbers in time), sounds (clips), or features "
+    "(rows of numbers of your own).  [default: images]",
 )
 @click.option(
     "--images",
@@ -41,10 +40,20 @@ if TYPE_CHECKING:
 @click.option(
     "-k",
     "--clusters",
-    default="10",
-    show_default=True,
-    help="How many clusters; auto: as many as the images show.",
+    help="How many clusters; auto: as many as the images show; with parents: of each, or "
+    "NAME=3,NAME=5.  [default: 10; with labels: their classes; with parents: auto]",
 )
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    help="CSV file with the class of some images: file (or index), class name.",
+)
+@click.option(
+    "--parents",
+    type=click.Path(path_type=Path),
+    help="CSV file with a coarse class of every image; clusters are found inside each.",
+)
+@click.option("--folder-parents", is_flag=True, help="The sub-folders are the coarse classes.")
 @click.option("--recipe", default=None, help="A named configuration; see `selfsort config`.")
 @click.option(
     "--config",
@@ -130,7 +139,7 @@ def command(
     resume: Path | None,
     out: Path | None,
     as_json: bool,
-    clusters: str,
+    clusters: str | None,
     recipe: str | None,
     config_file: Path | None,
     changes: tuple[str, ...],
@@ -162,7 +171,7 @@ def command(
             "Missing argument 'SOURCE': a folder of images, a file, or one of digits, mnist, "
             "usps, svhn."
         )
-    n_clusters = _cluster_number(clusters)
+    n_clusters = cluster_number(clusters)
     from selfsort.config import load_toml, parse_value
     from selfsort.recipes import DEFAULT_RECIPE
 
@@ -179,7 +188,7 @@ def command(
             source,
             out=out,
             n_clusters=n_clusters,
-            image_shape=_shape(image_shape),
+            image_shape=shape_of(image_shape),
             recipe=recipe,
             settings=in_file | settings,
             report=not no_report,
@@ -229,23 +238,6 @@ def _refuse_stray(context: click.Context) -> None:
         raise click.UsageError(
             f"--resume takes no {stray[0]}: the folder knows how the run was started."
         )
-
-
-def _cluster_number(text: str) -> int | str:
-    if text == "auto":
-        return text
-    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1:
-        return int(text)
-    raise click.UsageError(f"--clusters {text[:20]!r} should be a whole number >= 1, or auto.")
-
-
-def _shape(text: str | None) -> list[int] | None:
-    """`28x28` or `3x32x32` as numbers."""
-    if text is None:
-        return None
-    if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", text, re.ASCII):
-        raise click.UsageError(f"--image-shape {text[:20]!r} should look like 28x28 or 3x32x32.")
-    return [int(side) for side in text.split("x")]
 
 
 def _default_out(source: str) -> Path:

@@ -1,6 +1,7 @@
 """What several commands share: the options of a source of images, and reading it."""
 
 import glob
+import re
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
@@ -121,3 +122,21 @@ def new_file(name: str) -> Path:
     if Path(name).exists():
         raise SelfsortError(f"{name}: exists already; choose another file with --out.")
     return Path(name)
+
+
+def cluster_number(text: str | None) -> int | str | None:
+    """A number, `auto`, or what each parent is to have."""
+    if text is None or text == "auto" or "=" in text:
+        return text
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= 1:
+        return int(text)
+    raise click.UsageError(f"--clusters {text[:20]!r} should be a whole number >= 1, or auto.")
+
+
+def shape_of(text: str | None) -> list[int] | None:
+    """`28x28` or `3x32x32` as numbers."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", text, re.ASCII):
+        raise click.UsageError(f"--image-shape {text[:20]!r} should look like 28x28 or 3x32x32.")
+    return [int(side) for side in text.split("x")]

@@ -43,6 +43,7 @@ from selfsort.clustering.spectral import (
     join,
     spectrum,
 )
+from selfsort.clustering.spreading import Taught
 from selfsort.metrics import align_clusters
 
 FEWEST, MOST = 3, 7
@@ -114,8 +115,9 @@ class Selection(NamedTuple):
 class Fusion:
     """The consensus: `labels` the clusters, `votes` (images × clusters) the shares of the cuts that
     put an image into a cluster, `accuracy` the share of images that is likely to be right,
-    `selections` what was tried. The eigenvalues are those of a graph that showed how many clusters
-    there are; the curve says the same where the number was left to the sources.
+    `selections` what was tried, `taught` how it keeps to what somebody knew. The eigenvalues are
+    those of a graph that showed how many clusters there are; the curve says the same where the
+    number was left to the sources.
     """
 
     labels: Labels
@@ -125,6 +127,7 @@ class Fusion:
     eigenvalues: list[float] = field(default_factory=list)
     cluster_count: ClusterCount | None = None
     count_curve: list[tuple[int, float]] = field(default_factory=list)
+    taught: Taught | None = None
 
     @property
     def shares(self) -> dict[str, float]:

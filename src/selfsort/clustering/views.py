@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from selfsort.clustering.kmeans import cluster
 from selfsort.clustering.spectral import (
@@ -65,6 +66,37 @@ def agree(
     settings = config.clustering
     chosen = sample_rows(len(inputs), settings.max_samples, seed)
     sample = inputs.take(chosen) if len(chosen) < len(inputs) else inputs
+    graph = graph_of_views(
+        network, sample, transforms=transforms, config=config, seed=seed, on_stage=on_stage
+    )
+    on_stage(CUT, 0, 2)
+    most = max(settings.max_clusters, n_clusters or 0)
+    n_over = config.recluster.factor * (n_clusters or 0)
+    found = spectrum(graph, min(len(sample), max(most, n_over) + 1))
+    on_stage(CUT, 1, 2)
+    cluster_count = count_clusters(found.values[: most + 1])
+    wanted = n_clusters or cluster_count.n_clusters
+    is_over = wanted not in (1, cluster_count.n_clusters) and wanted < n_over <= len(sample)
+    n_found = n_over if is_over else wanted
+    labels = np.full(len(inputs), -1)
+    labels[chosen] = spectral_clusters(found, n_found, n_init=settings.n_init, seed=seed)
+    on_stage(CUT, 2, 2)
+    return Agreement(
+        labels, [round(float(value), 5) for value in found.values], cluster_count, is_over
+    )
+
+
+def graph_of_views(
+    network: AcolNetwork,
+    sample: Inputs,
+    *,
+    transforms: TransformSet,
+    config: Config,
+    seed: int,
+    on_stage: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> csr_array:
+    """The graph of neighbours in all views, in which edges of little support are weak."""
+    settings = config.clustering
     views = extract_views(
         network,
         sample,
@@ -85,22 +117,7 @@ def agree(
             )
         )
         on_stage(NEIGHBOURS, view + 1, len(transforms))
-    on_stage(CUT, 0, 2)
-    graph = agreement_graph(graphs, min_support=settings.min_support, floor=settings.floor)
-    most = max(settings.max_clusters, n_clusters or 0)
-    n_over = config.recluster.factor * (n_clusters or 0)
-    found = spectrum(graph, min(len(sample), max(most, n_over) + 1))
-    on_stage(CUT, 1, 2)
-    cluster_count = count_clusters(found.values[: most + 1])
-    wanted = n_clusters or cluster_count.n_clusters
-    is_over = wanted not in (1, cluster_count.n_clusters) and wanted < n_over <= len(sample)
-    n_found = n_over if is_over else wanted
-    labels = np.full(len(inputs), -1)
-    labels[chosen] = spectral_clusters(found, n_found, n_init=settings.n_init, seed=seed)
-    on_stage(CUT, 2, 2)
-    return Agreement(
-        labels, [round(float(value), 5) for value in found.values], cluster_count, is_over
-    )
+    return agreement_graph(graphs, min_support=settings.min_support, floor=settings.floor)
 
 
 def consensus(

@@ -43,6 +43,7 @@ class FeatureSet(ImageSet):
             names=shown.names,
             truth=truth,
             columns=columns,
+            taught=self.taught and self.taught.take(rows),
             features=self.read(rows),
         )
 

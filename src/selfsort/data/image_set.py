@@ -11,6 +11,7 @@ from typing import Any, ClassVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from selfsort.data.taught import Teaching
 from selfsort.errors import DataError
 
 MAX_CHUNK = 4096
@@ -46,6 +47,8 @@ class ImageSet:
     """What a table said of each image."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Images that were left out as copies, each with the one that was kept."""
+    taught: Teaching | None = None
+    """What somebody knows of some of them."""
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -76,6 +79,7 @@ class ImageSet:
             names=[self.names[row] for row in rows],
             truth=self.truth[rows] if self.truth is not None else None,
             columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
+            taught=self.taught and self.taught.take(rows),
         )
 
 

@@ -29,15 +29,7 @@ def is_table(path: Path) -> bool:
 
 def read_table(path: Path) -> NamedFiles:
     """The files that a table names, relative to its folder; rows without one are left out."""
-    suffix = path.suffix.lower()
-    try:
-        if suffix in LISTS:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-            columns: dict[str, list[str]] = {"path": [line.strip() for line in lines]}
-        else:
-            columns = _read_parquet(path) if suffix in PARQUET else _read_csv(path)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: not a readable table ({first_line(error)}).") from error
+    columns = read_columns(path)
     known = {name.strip().lower(): name for name in columns}
     chosen = next((known[name] for name in PATH_COLUMNS if name in known), None)
     if chosen is None:
@@ -52,6 +44,18 @@ def read_table(path: Path) -> NamedFiles:
     files = [Path(os.path.abspath(path.parent / paths[row])) for row in rows]
     others = {name: [values[row] for row in rows] for name, values in columns.items() if name}
     return NamedFiles(files, others)
+
+
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """All columns of a table, as text."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix in LISTS:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            return {"path": [line.strip() for line in lines]}
+        return _read_parquet(path) if suffix in PARQUET else _read_csv(path)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: not a readable table ({first_line(error)}).") from error
 
 
 def _read_csv(path: Path) -> dict[str, list[str]]:

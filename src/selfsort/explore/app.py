@@ -16,11 +16,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from selfsort.data.gallery import MAX_PACK, EncodedPicture
 from selfsort.errors import EditError, SelfsortError
+from selfsort.explore.asking import choose_questions
 from selfsort.explore.guard import Guard
 from selfsort.explore.session import Session
 from selfsort.report.odd import TITLES, odd_rows
@@ -28,11 +29,22 @@ from selfsort.report.static import read_static
 from selfsort.runs.export import EXPORTS
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+PLAYED = {
+    ".wav": "audio/wav",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".oga": "audio/ogg",
+    ".opus": "audio/ogg",
+    ".mp3": "audio/mpeg",
+}
+"""What a browser is told of a sound file; no other file is sent."""
+
 MODULES = (
     "api.js",
     "app.js",
     "dialogs.js",
     "grid.js",
+    "learn.js",
     "map.js",
     "picker.js",
     "pictures.js",
@@ -69,6 +81,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
                     kind: {"title": TITLES[kind], "images": rows}
                     for kind, rows in odd_rows(session.run.oddities).items()
                 },
+                has_clips=session.gallery.has_clips,
                 exports=[[kind, form.title, form.text] for kind, form in EXPORTS.items()],
                 exports_go_to=_shown(session.export_to),
                 columns=list(session.columns),
@@ -150,6 +163,13 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             return PlainTextResponse("the original file is missing or cannot be read\n", 410)
         return _picture(picture)
 
+    def clip(request: Request) -> Response:
+        file = session.gallery.clip(row_of(request.path_params["index"]))
+        kind = PLAYED.get(file.suffix.lower()) if file else None
+        if file is None or kind is None or not file.is_file():
+            return PlainTextResponse("no sound file, or it is missing by now\n", 410)
+        return FileResponse(file, media_type=kind, headers=KEEP)  # answers requests for a range
+
     def _rows(content: dict[str, Any]) -> NDArray[np.intp]:
         images = content.get("images")
         if not isinstance(images, list) or any(type(row) is not int for row in images):
@@ -169,6 +189,20 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
         done = await session.edit(await _content(request))
         return _json({"done": done, "state": session.overview()})
 
+    async def learning(request: Request) -> Response:
+        return _json(await run_in_threadpool(session.learning.describe))
+
+    async def learn(request: Request) -> Response:
+        done = await session.learning.act(str((await _content(request)).get("action")))
+        return _json({"done": done, "state": session.overview()})
+
+    async def questions(request: Request) -> Response:
+        count = min(_number(request.query_params.get("count", "10")), MAX_PAGE)
+        points = await session.described()
+        state = session.journal.state
+        rows = await run_in_threadpool(choose_questions, points, state, session.confidence, count)
+        return _json(session.items(np.array(rows, dtype=np.intp)))
+
     async def write(request: Request) -> Response:
         content = await _content(request)
         written = await session.export(str(content.get("kind")))
@@ -183,6 +217,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
         try:
             yield
         finally:
+            await session.learning.end()
             session.journal.close()
 
     return Starlette(
@@ -201,8 +236,12 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             Route("/api/labels", labels),
             Route("/api/sheet", sheet),
             Route("/api/image/{index}", image),
+            Route("/api/clip/{index}", clip),
             Route("/api/progress", progress),
             Route("/api/edit", edit, methods=["POST"]),
+            Route("/api/learning", learning),
+            Route("/api/learn", learn, methods=["POST"]),
+            Route("/api/questions", questions),
             Route("/api/export", write, methods=["POST"]),
         ],
         middleware=[Middleware(Guard, token=token, port=port, log=log)],

@@ -14,6 +14,7 @@ from selfsort.data.gallery import Gallery
 from selfsort.data.image_set import sample_rows
 from selfsort.errors import EditError
 from selfsort.explore.atlas import place_all
+from selfsort.explore.learning import Learner, Learning
 from selfsort.explore.likeness import likely_clusters, most_similar
 from selfsort.explore.suggest import halves_of, list_suggestions
 from selfsort.report.map import (
@@ -50,21 +51,27 @@ class Session:
         gallery: Gallery,
         journal: Journal,
         export_to: Path | None = None,
+        learner: Learner | None = None,
     ) -> None:
         self.folder = folder
-        self.run = run
-        self.assignments = assignments
         self.gallery = gallery
-        self.journal = journal
         self.export_to = export_to
-        self.confidence = np.nan_to_num(assignments.confidence, nan=0.0)
-        self.map = load_projection(folder, assignments)
-        self.vectors = load_vectors(folder, assignments)
-        self.points = places(len(assignments.labels), self.map, self.vectors)
-        self.places: NDArray[np.float32] | None = None
-        self.columns = load_columns(RunFolder(folder).metadata, len(assignments.labels))
+        self.learning = Learning(self, learner)
         self.progress = ""
         self.turn = asyncio.Lock()
+        self.adopt(run, assignments, journal)
+
+    def adopt(self, run: Run, assignments: Assignments, journal: Journal) -> None:
+        """Show this version of the run."""
+        self.run = run
+        self.assignments = assignments
+        self.journal = journal
+        self.confidence = np.nan_to_num(assignments.confidence, nan=0.0)
+        self.map = load_projection(self.folder, assignments)
+        self.vectors = load_vectors(self.folder, assignments)
+        self.points = places(len(assignments.labels), self.map, self.vectors)
+        self.places: NDArray[np.float32] | None = None
+        self.columns = load_columns(RunFolder(self.folder).metadata, len(assignments.labels))
         self.sorted: tuple[object, NDArray[np.intp]] = (None, np.zeros(0, dtype=np.intp))
         """The order of the view that was asked for last."""
 
@@ -150,7 +157,7 @@ class Session:
 
     async def similar(self, row: int) -> list[int]:
         """The images nearest to one in the whole set, that one first."""
-        points = await self._described()
+        points = await self.described()
         return [int(one) for one in most_similar(points, row, N_SIMILAR)]
 
     def search(self, text: str) -> list[int]:
@@ -167,7 +174,7 @@ class Session:
 
     async def atlas(self) -> NDArray[np.float32]:
         """A place on the map for every image; the map is drawn if the run has none yet."""
-        points = await self._described()
+        points = await self.described()
         async with self.turn:
             if self.places is None:
                 try:
@@ -192,11 +199,11 @@ class Session:
 
     async def suggestions(self) -> dict[str, Any]:
         """Merges and splits that the neighbours of the images speak for, with the reason."""
-        points = await self._described()
+        points = await self.described()
         state = self.journal.state
         return await run_in_threadpool(list_suggestions, points, state, self._examples)
 
-    async def _described(self) -> Points:
+    async def described(self) -> Points:
         """Where all images lie; computed by the model, once, if the run has no vectors yet."""
         async with self.turn:
             if self.vectors is None:

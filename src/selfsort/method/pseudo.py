@@ -15,7 +15,9 @@ from selfsort.settings import JitterConfig, TrainingConfig
 
 
 class PseudoBatch(NamedTuple):
-    """Transformed images X̃ with the parents t̃ that say which transformation each has had."""
+    """Transformed images X̃ with the parents t̃ that say which transformation each has had, and
+    which real parent it has, if that is known.
+    """
 
     images: Batch
     parents: Parents
@@ -59,6 +61,7 @@ def pseudo_batches(
     order = torch.randperm(len(inputs), generator=generator)
     parents = torch.randint(len(transforms), (len(inputs),), generator=generator)
     count = n_batches(len(inputs), config)
+    real = real_parents(inputs)
     pieces = zip(order.tensor_split(count), parents.tensor_split(count), strict=True)
     for step, (rows, batch_parents) in islice(enumerate(pieces), start, None):
         seen = inputs.view(
@@ -68,4 +71,14 @@ def pseudo_batches(
             generator=derive_generator("jitter", seed, epoch, step),
             transform=partial(transforms.apply, parents=batch_parents),
         )
+        if real is not None:
+            batch_parents = batch_parents * (int(real.max()) + 1) + real[rows]
         yield PseudoBatch(seen, batch_parents.to(device))
+
+
+def real_parents(inputs: Inputs) -> Parents | None:
+    """The coarse class of each image, if somebody knows it."""
+    taught = inputs.images.taught
+    if taught is None or taught.parents is None:
+        return None
+    return torch.from_numpy(taught.parents)

@@ -22,6 +22,9 @@ VECTORS = "vectors.npz"
 JOURNAL = "edits.jsonl"
 JOB = "job.json"
 CHECKPOINT = "checkpoint"
+GIVEN = "given.csv"
+VERSIONS = "versions"
+SWITCH = "switch.json"
 NAMES = (
     MODEL,
     RECORD,
@@ -34,6 +37,9 @@ NAMES = (
     JOURNAL,
     JOB,
     CHECKPOINT,
+    GIVEN,
+    VERSIONS,
+    SWITCH,
 )
 
 
@@ -90,6 +96,14 @@ class RunFolder:
     @property
     def checkpoint(self) -> Path:
         return self.path / CHECKPOINT
+
+    @property
+    def given(self) -> Path:
+        return self.path / GIVEN
+
+    @property
+    def versions(self) -> Path:
+        return self.path / VERSIONS
 
     def locked(self) -> AbstractContextManager[None]:
         """Hold the folder for this process."""

@@ -21,7 +21,7 @@ class FitJob:
     kind: str | None = None
     image_shape: list[int] | None = None
     images: str | None = None
-    n_clusters: int | str = 10
+    n_clusters: int | str | None = None
     recipe: str = DEFAULT_RECIPE
     settings: dict[str, Any] = field(default_factory=dict)
     epochs: int | None = field(default=None, metadata=limits(low=1))
@@ -36,16 +36,27 @@ class FitJob:
     folder_truth: bool = False
     skip_broken: bool = False
     drop_duplicates: bool = False
+    labels: str | None = None
+    parents: str | None = None
+    folder_parents: bool = False
     device: str = "auto"
     threads: int | None = field(default=None, metadata=limits(low=1, high=MAX_THREADS))
 
     def __post_init__(self) -> None:
         check(self, error=ConfigError)
         is_number = type(self.n_clusters) is int and self.n_clusters >= 1
-        if not is_number and self.n_clusters != "auto":
+        is_each = isinstance(self.n_clusters, str) and "=" in self.n_clusters and self.has_parents
+        if not is_number and not is_each and self.n_clusters not in (None, "auto"):
             raise ConfigError(
                 f"n_clusters={self.n_clusters!r} should be a whole number >= 1 or 'auto'."
             )
+        if self.parents and self.folder_parents:
+            raise ConfigError("parents come from a table or from the sub-folders, not from both.")
+
+    @property
+    def has_parents(self) -> bool:
+        """Whether the images have coarse labels."""
+        return bool(self.parents) or self.folder_parents
 
     def changes(self) -> dict[str, Any]:
         """All changes to the recipe but `epochs`."""

@@ -11,11 +11,12 @@ from selfsort.data.kinds import Reading
 from selfsort.data.oddities import Oddities
 from selfsort.errors import ModelFileError, first_line
 from selfsort.files import read_file, save_json
-from selfsort.runs.folder import METADATA, MODEL, PICTURE, TABLE
+from selfsort.runs.folder import GIVEN, METADATA, MODEL, PICTURE, TABLE
 from selfsort.runs.limits import MAX_JSON_BYTES, MAX_SEED
-from selfsort.schema import check, fits
+from selfsort.runs.state import name_problem
+from selfsort.schema import check, fits, limits
 
-FILES = {TABLE, MODEL, PICTURE, METADATA}
+FILES = {TABLE, MODEL, PICTURE, METADATA, GIVEN}
 """What `run.json` may have the hash of."""
 
 SCORES = {"accuracy", "purity", "nmi", "ari"}
@@ -34,6 +35,11 @@ class Run:
     the votes that each source took part in. `count_curve`: numbers of clusters that were tried, and
     how well each was learned; `estimate`: the accuracy that is to be expected, and how far it may
     be off.
+
+    `names` are what clusters are called whose class or parent was known ("": no name), `retired`
+    the numbers of clusters that are no more. `given` counts what was known, and lists labels that
+    look wrong. `version` numbers the versions of a run that has learned from a person's changes,
+    `learned_from` the one that it has learned from.
 
     `notes` say what became of the files, `skipped` which could not be read and why. `dropped` are
     copies that were left out, each with the image that was kept. `oddities` are rows of the table:
@@ -65,6 +71,11 @@ class Run:
     files: dict[str, str] = field(default_factory=dict)
     stamp: str = ""
     sources: dict[str, float] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    retired: list[int] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    version: int = field(default=1, metadata=limits(low=1))
+    learned_from: int = field(default=0, metadata=limits(low=0))
     count_curve: list[list[float]] = field(default_factory=list)
     estimate: dict[str, float] = field(default_factory=dict)
 
@@ -130,6 +141,10 @@ def _check(run: Run) -> None:
         Reading(**run.reading)
     if not all(0 <= row < run.n_samples for row in Oddities(**run.oddities).rows()):
         raise ValueError("oddities name an image that is not there")
+    if len(run.names) not in (0, run.n_clusters) or any(map(name_problem, run.names)):
+        raise ValueError("its names of clusters are not those of its clusters")
+    if not all(0 <= number < run.n_clusters for number in run.retired):
+        raise ValueError("a cluster that is no more never was")
     if not all(len(point) == 2 and point[0] >= 1 for point in run.count_curve):
         raise ValueError("its curve of numbers of clusters has no pairs")
     numbers = [value for record in run.history for value in record["terms"].values()]

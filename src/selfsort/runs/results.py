@@ -13,10 +13,12 @@ import numpy as np
 from selfsort.errors import ModelFileError
 from selfsort.files import open_file
 from selfsort.runs.folder import RunFolder
+from selfsort.runs.given import load_given
 from selfsort.runs.journal import EditHistory, load_history
 from selfsort.runs.record import Run, load_record, save_record
 from selfsort.runs.state import State
 from selfsort.runs.table import Assignments, load_assignments, load_metadata, save_assignments
+from selfsort.runs.versions import finish_switch
 
 
 class Results(NamedTuple):
@@ -54,22 +56,43 @@ def load_run(folder: Path | str, *, edited: bool = True) -> Results:
     the fit found.
     """
     paths = RunFolder(Path(folder))
+    finish_switch(paths.path)
     found = Results(load_record(paths.record), load_assignments(paths.table))
-    if not edited or not paths.journal.exists():
+    if not edited or not is_edited(paths, found):
         return found
     return found._replace(assignments=apply_edits(found.assignments, load_edits(paths, found)))
 
 
 def load_edits(folder: RunFolder, found: Results) -> EditHistory:
     """The edits of a run that was loaded without them."""
-    start = State.of(found.assignments.labels, found.run.n_clusters)
-    return load_history(folder.path, start)
+    return load_history(folder.path, start_of(folder, found))
+
+
+def is_edited(folder: RunFolder, found: Results) -> bool:
+    """Whether a person has changed anything, or clusters had names from the start."""
+    has_own = any(found.run.names) or found.assignments.outliers is not None
+    return has_own or folder.journal.exists()
+
+
+def start_of(folder: RunFolder, found: Results) -> State:
+    """The clusters of a run before they were edited; images whose class was given are decided."""
+    run = found.run
+    names = found.assignments.names
+    classes, _ = load_given(folder.given)
+    return State.of(
+        found.assignments.labels,
+        run.n_clusters,
+        names={number: name for number, name in enumerate(run.names) if name},
+        retired=run.retired,
+        outliers=found.assignments.outliers,
+        reviewed=np.array([name in classes for name in names], dtype=bool) if classes else None,
+    )
 
 
 def apply_edits(assignments: Assignments, history: EditHistory) -> Assignments:
-    """The assignments after the edits; unchanged if there are none."""
+    """The assignments after the edits; unchanged if there are none, and no names."""
     state = history.state
-    if not history.edits:
+    if not history.edits and not state.names and not state.outliers.any():
         return assignments
     names = [state.names.get(int(label), "") for label in state.labels]
     return replace(assignments, labels=state.labels, cluster_names=names, outliers=state.outliers)
@@ -81,10 +104,11 @@ def load_labels(path: Path) -> Assignments:
     """
     if not path.is_dir():
         return load_assignments(path)
-    folder = RunFolder(path)
-    if not folder.journal.exists():
-        return load_assignments(folder.table)
-    assignments = load_run(path).assignments
+    assignments = (
+        load_run(path).assignments
+        if RunFolder(path).record.exists()
+        else load_assignments(RunFolder(path).table)
+    )
     if assignments.outliers is None:
         return assignments
     return assignments.take(np.flatnonzero(~assignments.outliers))

@@ -30,15 +30,32 @@ class State:
     names: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, labels: NDArray[np.int64], n_clusters: int) -> "State":
-        """The state of a run that nobody has edited."""
+    def of(
+        cls,
+        labels: NDArray[np.int64],
+        n_clusters: int,
+        *,
+        names: Mapping[int, str] | None = None,
+        retired: Sequence[int] = (),
+        outliers: NDArray[np.bool_] | None = None,
+        reviewed: NDArray[np.bool_] | None = None,
+    ) -> "State":
+        """The state of a run that nobody has edited, or not since it learned from edits."""
         none = np.zeros(len(labels), dtype=bool)
         if not 1 <= n_clusters <= len(labels) or labels.min() < 0 or labels.max() >= n_clusters:
             raise ModelFileError(
                 f"assignments.csv: {len(labels)} images do not fit the {n_clusters} clusters of "
                 "run.json; fit again."
             )
-        return cls(labels, none, none, tuple(range(n_clusters)), n_clusters)
+        clusters = tuple(one for one in range(n_clusters) if one not in retired)
+        return cls(
+            labels,
+            none if outliers is None else outliers,
+            none if reviewed is None else reviewed,
+            clusters,
+            n_clusters,
+            names or {},
+        )
 
     def title(self, cluster: int) -> str:
         """The name of a cluster, or its number."""

@@ -140,10 +140,13 @@ def load_assignments(path: Path) -> Assignments:
     labels: list[int] = []
     confidence: list[float] = []
     truth: list[str] | None = None
+    outliers: list[bool] | None = None
     try:
         for row in load_table(path, "name", "cluster", "confidence"):
             if not names and "truth" in row:
                 truth = []
+            if not names and "outlier" in row:
+                outliers = []
             names.append(row["name"])
             labels.append(_number(row["cluster"]))
             confidence.append(float(row["confidence"]))
@@ -151,6 +154,8 @@ def load_assignments(path: Path) -> Assignments:
                 raise ValueError("a confidence is not in [0, 1]")
             if truth is not None:
                 truth.append(row.get("truth", ""))
+            if outliers is not None:
+                outliers.append(row.get("outlier") == "1")
     except ModelFileError:
         raise
     except ValueError as error:
@@ -158,7 +163,11 @@ def load_assignments(path: Path) -> Assignments:
             f"{path}: cluster and confidence should be numbers ({first_line(error)})."
         ) from error
     return Assignments(
-        names, np.array(labels, dtype=np.int64), np.array(confidence, dtype=np.float32), truth
+        names,
+        np.array(labels, dtype=np.int64),
+        np.array(confidence, dtype=np.float32),
+        truth,
+        outliers=None if outliers is None else np.array(outliers, dtype=bool),
     )
 
 

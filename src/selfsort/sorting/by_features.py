@@ -12,15 +12,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfsort.clustering.fusion import MOST_NEIGHBOURS, Neighbours, fuse
+from selfsort.clustering.fusion import MOST_NEIGHBOURS, Neighbours
 from selfsort.clustering.kmeans import Assignment
 from selfsort.clustering.spectral import nearest
-from selfsort.data.image_set import ImageSet, sample_rows
+from selfsort.clustering.taught_fusion import fuse_known
+from selfsort.data.image_set import ImageSet
 from selfsort.method.features import FeatureEncoder
 from selfsort.method.seeds import derive_generator
 from selfsort.method.sources import Projection, Shape
 from selfsort.sorting.assigners import ASSIGNERS, Order
 from selfsort.sorting.by_sources import SortedBySources
+from selfsort.sorting.by_teaching import sample_with_labels
 from selfsort.sorting.described import LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.checkpoint import load_weights
@@ -134,7 +136,7 @@ def sort_by_features(
 ) -> SortedBySources:
     """Find the clusters of at most `clustering.max_samples` rows, learn them, and assign all."""
     settings = trained.config.clustering
-    rows = sample_rows(len(images), settings.max_samples, trained.seed)
+    rows = sample_with_labels(images, settings.max_samples, trained.seed)
     sample = images.take(rows) if len(rows) < len(images) else images
     encoder = trained.network.encoder
     assert isinstance(encoder, FeatureEncoder), "the encoder of this modality"
@@ -145,12 +147,13 @@ def sort_by_features(
     latent = torch.from_numpy(trained.represent(sample, hooks).latent)
     sources = FeatureSources(values.shape[1], width, derive_generator("waves", trained.seed))
     sources.learn(latent)
-    fusion = fuse(
+    fusion = fuse_known(
         {
             name: Neighbours([nearest(vectors.numpy(), MOST_NEIGHBOURS)], vectors=vectors.numpy())
             for name, vectors in sources.split(latent).items()
         },
         n_clusters,
+        sample.taught,
         max_clusters=settings.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
@@ -158,4 +161,4 @@ def sort_by_features(
     )
     vote = LinearVote.fit(sources(latent), torch.from_numpy(fusion.votes), fusion.accuracy)
     assigner = ByFeatures(trained, sources, vote)
-    return SortedBySources.by_size(assigner, fusion, assigner.assign(images, hooks))
+    return SortedBySources.by_size(assigner, fusion, assigner.assign(images, hooks), images.taught)

@@ -6,15 +6,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours, fuse
+from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, Neighbours
 from selfsort.clustering.kmeans import Assignment, order_by_size
 from selfsort.clustering.spectral import nearest
-from selfsort.data.image_set import ImageSet, sample_rows
+from selfsort.clustering.taught_fusion import fuse_known
+from selfsort.data.image_set import ImageSet
+from selfsort.data.taught import Teaching
 from selfsort.method.encoders import ENCODER, load_chosen
 from selfsort.method.inputs import Inputs
+from selfsort.method.modality import AnyPreparation
 from selfsort.method.representation import extract_views
-from selfsort.method.sources import SHAPES, image_describers, learn_sources, project
+from selfsort.method.sources import (
+    SHAPES,
+    Projection,
+    Sources,
+    image_describers,
+    learn_sources,
+    project,
+)
 from selfsort.sorting.assigners import Assigner
+from selfsort.sorting.by_teaching import keep_known, known_of, sample_with_labels
 from selfsort.sorting.described import NETWORK, BySources, LinearVote
 from selfsort.sorting.trained import TrainedNetwork
 from selfsort.training.hooks import Hooks
@@ -37,12 +48,29 @@ class SortedBySources(NamedTuple):
 
     @classmethod
     def by_size(
-        cls, assigner: Assigner, fusion: Fusion, assignment: Assignment
+        cls, assigner: Assigner, fusion: Fusion, assignment: Assignment, known: Teaching | None
     ) -> "SortedBySources":
-        """With the largest cluster first."""
+        """With the largest cluster first; where something is known the clusters have their numbers,
+        and labelled images their class.
+        """
+        if known is not None and fusion.taught is not None:
+            kept = keep_known(assignment, known_of(known, fusion.taught))
+            return cls(assigner, fusion, kept)
         order = order_by_size(assignment.labels, assigner.n_clusters)
         labels = np.argsort(order)[assignment.labels]
         return cls(assigner.reorder(order), fusion, assignment._replace(labels=labels))
+
+
+class Compared(NamedTuple):
+    """Images described in every way: who is near whom, their vectors side by side, and what new
+    images need to get such vectors.
+    """
+
+    near: dict[str, Neighbours]
+    vectors: torch.Tensor
+    preparation: AnyPreparation
+    sources: Sources
+    projection: Projection | None
 
 
 def sort_by_sources(
@@ -53,10 +81,17 @@ def sort_by_sources(
     `n_clusters=None` takes the number that the sum of all graphs shows. Of more than
     `sources.max_images` images a random sample is compared.
     """
-    sample = sample_rows(len(images), trained.config.sources.max_images, trained.seed)
+    sample = sample_with_labels(images, trained.config.sources.max_images, trained.seed)
     if len(sample) < len(images):
         assigner, fusion, _ = sort_by_sources(trained, images.take(sample), n_clusters, hooks)
-        return SortedBySources.by_size(assigner, fusion, assigner.assign(images, hooks))
+        return SortedBySources.by_size(
+            assigner, fusion, assigner.assign(images, hooks), images.taught
+        )
+    return settle(trained, compare(trained, images, hooks), images.taught, n_clusters, hooks)
+
+
+def compare(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> Compared:
+    """Describe the images in every way and find their neighbours."""
     channels, *sides = images.pixels.shape[1:]
     size = min(max(8, *sides), MAX_SIDE)
     preparation = trained.source_preparation(channels, size)
@@ -79,18 +114,30 @@ def sort_by_sources(
         vectors.append(torch.from_numpy(projected))
         views = _views(trained, images, hooks)
         sources[NETWORK] = Neighbours(views, WEIGHTS[NETWORK], projected)
-    fusion = fuse(
-        sources,
+    together = torch.cat(vectors, dim=1)
+    return Compared(sources, together, preparation, described.sources, projection)
+
+
+def settle(
+    trained: TrainedNetwork,
+    compared: Compared,
+    known: Teaching | None,
+    n_clusters: int | None,
+    hooks: Hooks,
+) -> SortedBySources:
+    """Let the graphs of neighbours vote, and learn the votes."""
+    fusion = fuse_known(
+        compared.near,
         n_clusters,
+        known,
         max_clusters=trained.config.clustering.max_clusters,
         seed=trained.seed,
         on_step=hooks.stage("weighing sources"),
         on_count=hooks.stage("counting clusters"),
     )
-    together = torch.cat(vectors, dim=1)
-    vote = LinearVote.fit(together, torch.from_numpy(fusion.votes), fusion.accuracy)
-    assigner = BySources(trained, preparation, described.sources, projection, vote)
-    return SortedBySources.by_size(assigner, fusion, assigner.decide(together))
+    vote = LinearVote.fit(compared.vectors, torch.from_numpy(fusion.votes), fusion.accuracy)
+    assigner = BySources(trained, compared.preparation, compared.sources, compared.projection, vote)
+    return SortedBySources.by_size(assigner, fusion, assigner.decide(compared.vectors), known)
 
 
 def _views(trained: TrainedNetwork, images: ImageSet, hooks: Hooks) -> list[NDArray[np.int64]]:

@@ -1,6 +1,10 @@
-"""Whatever a Python user gives to `SelfSort`, as images of the size that a fit or a model wants."""
+"""Whatever a Python user gives to `SelfSort`, as images of the size that a fit or a model wants;
+and what the user is told meanwhile.
+"""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +20,9 @@ from selfsort.data.given import Given, pictures_to_set
 from selfsort.data.image_set import ImageSet
 from selfsort.data.kinds import Reading, get_kind, read
 from selfsort.data.sources import find_listed
+from selfsort.progress import progress_bars
 from selfsort.sorting.detail import reading_size, source_size
-from selfsort.training.hooks import StageHook
+from selfsort.training.hooks import Hooks, StageHook
 
 STAGE = "reading images"
 
@@ -72,3 +77,18 @@ def one_of(given: Given, shape: tuple[int, ...] | None) -> Given:
         like_one.add(shape[1:])
     single: NDArray[Any] = given[None]
     return single if given.shape in like_one else given
+
+
+@contextmanager
+def telling(hooks: Hooks, verbose: bool) -> Iterator[Hooks]:
+    """The hooks; if `verbose`, they also show how far a step is."""
+    if not verbose:
+        yield hooks
+        return
+    with progress_bars(lambda line: sys.stderr.write(f"{line}\n")) as bars:
+        own = hooks.on_progress or (lambda progress: False)
+        yield replace(
+            hooks,
+            on_progress=lambda progress: bars.training([], progress) or own(progress),
+            on_stage=bars.stage,
+        )

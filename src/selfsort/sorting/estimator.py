@@ -1,9 +1,8 @@
 """`SelfSort`: the scikit-learn face of a `Model`."""
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,10 +29,9 @@ from selfsort.method.representation import Representation
 from selfsort.method.seeds import as_seed
 from selfsort.method.transforms import ImageFunction, build_transforms, transforms_name
 from selfsort.metrics import align_clusters, score
-from selfsort.progress import progress_bars
 from selfsort.recipes import DEFAULT_RECIPE, resolve_config
 from selfsort.sorting.diagnosis import diagnose, judge
-from selfsort.sorting.door import one_of, to_images
+from selfsort.sorting.door import one_of, telling, to_images
 from selfsort.sorting.methods import fit_model
 from selfsort.sorting.model import Model
 from selfsort.sorting.model_file import load_model_and_notes, save_model
@@ -66,8 +64,9 @@ class SelfSort(
     ----------------------
     labels_, confidence_ : cluster of each image, and how clear it is; encoder_ : which took part.
     warnings_ : what looks wrong, by its kind; each is also a `SelfsortWarning`.
-    model_ : the fitted `Model`, and its parts n_clusters_, config_, seed_, network_, agreement_
-        (the views' graph), history_, training_flops_; label_free_scores_ judge it without truth.
+    model_ : the fitted `Model`, and its parts n_clusters_, names_, config_, seed_, network_,
+        agreement_ (the views' graph), history_, training_flops_; label_free_scores_ judge it
+        without truth.
 
     >>> from selfsort import SelfSort, load_dataset
     >>> sorter = SelfSort(10, recipe="paper", epochs=1, settings={"network.width": 4})
@@ -134,7 +133,11 @@ class SelfSort(
     def _fit(self, X: Any, resolve: Callable[..., Config], hooks: Hooks) -> Self:
         images = self._images(X, hooks, resolve(kind=self.kind or IMAGES))
         self.image_shape_ = images.pixels.shape[1:]
-        config = resolve(channels=images.pixels.shape[1], kind=images.modality)
+        config = resolve(
+            channels=images.pixels.shape[1],
+            kind=images.modality,
+            is_taught=images.taught is not None,
+        )
         config, self.encoder_ = settle_encoder(config, images)
         seed = as_seed(self.random_state)
         model = fit_model(images, n_clusters=self.n_clusters, config=config, seed=seed, hooks=hooks)
@@ -251,6 +254,7 @@ class SelfSort(
     def _adopt(self, model: Model) -> Self:
         self.model_: Model = model
         self.n_clusters_ = model.n_clusters
+        self.names_ = model.names
         self.agreement_ = model.agreement
         self.training_flops_ = model.training_flops
         self.network_ = model.trained.network
@@ -259,20 +263,9 @@ class SelfSort(
         self.seed_ = model.trained.seed
         return self
 
-    @contextmanager
-    def _telling(self) -> Iterator[Hooks]:
+    def _telling(self) -> AbstractContextManager[Hooks]:
         """The hooks of a long step; with `verbose` they also show how far it is."""
-        hooks = self._hooks()
-        if not self.verbose:
-            yield hooks
-            return
-        with progress_bars(lambda line: sys.stderr.write(f"{line}\n")) as bars:
-            own = hooks.on_progress or (lambda progress: False)
-            yield replace(
-                hooks,
-                on_progress=lambda progress: bars.training([], progress) or own(progress),
-                on_stage=bars.stage,
-            )
+        return telling(self._hooks(), self.verbose)
 
     def _hooks(self) -> Hooks:
         own = build_transforms(self.transforms) if isinstance(self.transforms, Mapping) else None

@@ -24,7 +24,8 @@ class Model:
     `asked` is the number of clusters asked for (None: as many as the images show), `agreement` the
     clusters of the views' graph, if there was one, `fusion` those of all sources, `assignment` what
     the images of the fit were given, if the fit had to know. A loaded model has none of them, and
-    no history. `familiarity` tells images that are unlike those of the fit.
+    no history. `familiarity` tells images that are unlike those of the fit; `names` are what
+    clusters are called whose class or parent is known.
     """
 
     trained: TrainedNetwork
@@ -36,6 +37,7 @@ class Model:
     familiarity: Familiarity | None = None
     history: tuple[EpochRecord, ...] = ()
     training_flops: int = 0
+    names: tuple[str, ...] = ()
 
     @property
     def config(self) -> Config:
@@ -68,4 +70,5 @@ class Model:
 
     def reorder(self, order: Order) -> "Model":
         """The same with other numbers: what was cluster `order[i]` is now i."""
-        return replace(self, assigner=self.assigner.reorder(order), assignment=None)
+        names = tuple(self.names[one] for one in order) if self.names else ()
+        return replace(self, assigner=self.assigner.reorder(order), assignment=None, names=names)

@@ -16,6 +16,7 @@ from selfsort.method.modality import MODALITIES, Preparations
 from selfsort.method.network import build_network
 from selfsort.method.transforms import OWN
 from selfsort.runs.folder import RunFolder
+from selfsort.runs.versions import finish_switch
 from selfsort.schema import fits
 from selfsort.sorting.assigners import ASSIGNERS, Centres, Reclustered, Refined
 from selfsort.sorting.familiarity import load_familiarity
@@ -48,6 +49,7 @@ def save_model(path: Path | str, model: Model, *, notes: Mapping[str, Any] | Non
         "preparation": asdict(trained.preparations.network),
         "refinement_preparation": asdict(trained.preparations.refinement),
         "assigner": model.assigner.kind,
+        "names": list(model.names),
     }
     tensors |= model.assigner.tensors()
     if model.familiarity:
@@ -80,17 +82,23 @@ def load_model_and_notes(path: Path | str, *, device: str) -> tuple[Model, dict[
                 raise ValueError(f"its {name} is not one")
         trained = _load_network(file, tensors, values, choose_device(device))
         assigner = ASSIGNERS[values["assigner"]].load(file, tensors, trained, n_clusters)
+        names = values.get("names", [])
+        if not fits(names, list[str]) or len(names) not in (0, n_clusters):
+            raise ValueError("its names of clusters are not those of its clusters")
         familiarity = load_familiarity(file, tensors, trained)
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise damaged(file, error) from error
-    return Model(trained, assigner, n_clusters, familiarity=familiarity), notes
+    return Model(trained, assigner, n_clusters, names=tuple(names), familiarity=familiarity), notes
 
 
 def model_file(path: Path) -> Path:
     """The file itself, or the one in a folder."""
-    return path if path.suffix == ".safetensors" else RunFolder(path).model
+    if path.suffix == ".safetensors":
+        return path
+    finish_switch(path)
+    return RunFolder(path).model
 
 
 def _load_network(

@@ -16,10 +16,11 @@ from selfsort.sorting.assigners import Assigner, Centres, Reclustered, Refined
 from selfsort.sorting.by_features import sort_by_features
 from selfsort.sorting.by_joining import sort_by_joining
 from selfsort.sorting.by_sources import sort_by_sources
+from selfsort.sorting.by_teaching import find_taught, keep_known
 from selfsort.sorting.classifier import calibrate
 from selfsort.sorting.model import Model
 from selfsort.sorting.recluster import recluster
-from selfsort.sorting.refine import refine
+from selfsort.sorting.refine import Known, refine
 from selfsort.sorting.trained import TrainedNetwork, start_network
 from selfsort.training.hooks import Hooks
 from selfsort.training.loop import EpochRecord, training_flops
@@ -28,6 +29,7 @@ from selfsort.training.pretrain import share_learned
 SORT_BY_SOURCES = {
     "images": sort_by_sources,
     "series": sort_by_joining,
+    "sounds": sort_by_joining,
     "features": sort_by_features,
 }
 """How a modality is sorted by all sources together."""
@@ -64,7 +66,7 @@ def fit_one(
     assert trained.transforms is not None, "a new network knows them"
     history = trained.train(images, hooks) if trained.has_task else []
     if history:
-        trained = replace(trained, learned=share_learned(history, len(trained.transforms)))
+        trained = replace(trained, learned=share_learned(history, trained.network.head.nodes[0]))
     model = sort_images(trained, images, n_clusters, hooks)
     return replace(
         model,
@@ -98,7 +100,24 @@ def sort_images(
     if len(images) <= sources.max_images or trained.learned < limit:
         sort = SORT_BY_SOURCES[trained.modality.name]
         assigner, fusion, assignment = sort(trained, images, n_clusters, hooks)
-        return Model(trained, assigner, n_clusters, fusion=fusion, assignment=assignment)
+        names = fusion.taught.names if fusion.taught else ()
+        return Model(
+            trained, assigner, n_clusters, fusion=fusion, assignment=assignment, names=names
+        )
+    if images.taught is not None:
+        taught = find_taught(trained, images, n_clusters, hooks)
+        lesson = learn_clusters(
+            trained, images, taught.labels, taught.n_clusters, hooks, taught.known
+        )
+        return Model(
+            trained,
+            lesson.assigner,
+            n_clusters,
+            assignment=keep_known(lesson.assignment, taught.known),
+            history=lesson.history,
+            training_flops=lesson.training_flops,
+            names=taught.names,
+        )
     if trained.config.clustering.method == "k-means":
         assert n_clusters is not None, "checked with the configuration"
         found = find_by_k_means(trained, images, n_clusters, hooks)
@@ -178,6 +197,7 @@ def learn_clusters(
     labels: NDArray[np.int64],
     n_clusters: int,
     hooks: Hooks,
+    known: Known | None = None,
 ) -> Lesson:
     """Have a small classifier learn the clusters that were found (-1: none)."""
     settings = trained.config.refinement
@@ -188,11 +208,12 @@ def learn_clusters(
         config=trained.config,
         seed=trained.seed,
         device=device_of(trained.network),
+        known=known,
         hooks=hooks,
     )
     assigner = Refined(trained, classifier)
     n_images = settings.steps * settings.batch_size
-    return _finish(assigner, images, history, n_images, hooks)
+    return _finish(assigner, images, history, n_images, hooks, is_numbered=known is not None)
 
 
 def learn_merged_clusters(
@@ -216,17 +237,24 @@ def learn_merged_clusters(
 
 
 def _finish(
-    assigner: Refined, images: ImageSet, history: list[EpochRecord], n_images: int, hooks: Hooks
+    assigner: Refined,
+    images: ImageSet,
+    history: list[EpochRecord],
+    n_images: int,
+    hooks: Hooks,
+    *,
+    is_numbered: bool = False,
 ) -> Lesson:
-    """Calibrate the classifier and number its clusters by size."""
+    """Calibrate the classifier and number its clusters by size, unless they have their numbers."""
     trained = assigner.trained
     inputs = assigner.inputs(trained, images)
     hooks.tell("calibrating", 0, 1)
     calibrate(assigner.classifier, inputs, config=trained.config, seed=trained.seed)
     hooks.tell("calibrating", 1, 1)
-    labels = assigner.assign(images, hooks).labels
-    assigner = assigner.reorder(order_by_size(labels, assigner.n_clusters))
-    # asked again: with 16 bits two clusters may tie, and the order decides between them
     assignment = assigner.assign(images, hooks)
+    if not is_numbered:
+        assigner = assigner.reorder(order_by_size(assignment.labels, assigner.n_clusters))
+        # asked again: with 16 bits two clusters may tie, and the order decides between them
+        assignment = assigner.assign(images, hooks)
     flops = training_flops(assigner.classifier, inputs.preparation.shape) * n_images
     return Lesson(assigner, assignment, tuple(history), flops)

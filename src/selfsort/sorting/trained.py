@@ -46,7 +46,7 @@ class TrainedNetwork:
     @property
     def has_task(self) -> bool:
         """Whether there are transformations to tell apart; else there is nothing to train on."""
-        return self.transforms is None or len(self.transforms) > 1
+        return self.transforms is None or self.network.head.nodes[0] > 1
 
     def train(self, images: ImageSet, hooks: Hooks) -> list[EpochRecord]:
         """Train the network in place."""
@@ -92,13 +92,18 @@ def start_network(images: ImageSet, *, config: Config, seed: int, hooks: Hooks) 
     network = build_network(
         config.network,
         shape=preparations.network.shape,
-        n_parents=len(transforms),
+        n_parents=len(transforms) * n_real_parents(images),
         generator=torch.Generator().manual_seed(seed),
         modality=modality,
         precision=config.precision,
     )
     place(network, device)
     return TrainedNetwork(network, preparations, transforms, config, seed, modality)
+
+
+def n_real_parents(images: ImageSet) -> int:
+    """How many parents the images have that are no transformations; 1: none are known."""
+    return len(images.taught.parent_names) or 1 if images.taught else 1
 
 
 def without_symmetric(inputs: Inputs, config: Config, seed: int) -> Config:

@@ -80,7 +80,7 @@ def training_task(
         batches=batches,
         loss=loss,
         learning_rate=partial(learning_rate, settings),
-        give_up=partial(gives_up, settings, len(inputs), len(transforms)),
+        give_up=partial(gives_up, settings, len(inputs), network.head.nodes[0]),
         job={part: config.to_dict()[part] for part in PARTS}
         | {
             "seed": seed,

@@ -17,19 +17,23 @@ from selfsort.data.image_set import ImageSet
 from selfsort.data.kinds import IMAGES, get_kind
 from selfsort.data.oddities import find_oddities, warn_of
 from selfsort.data.pictures import data_uri
+from selfsort.data.teaching import settle_count
 from selfsort.errors import ConfigError, SelfsortError, SelfsortWarning
 from selfsort.method.devices import choose_device, choose_precision, prepare_process
 from selfsort.method.encoders import check_encoder, settle_encoder
 from selfsort.method.modality import MODALITIES
 from selfsort.recipes import DEFAULT_RECIPE, resolve_config
 from selfsort.runs.folder import RunFolder
+from selfsort.runs.given import save_given
 from selfsort.runs.job import FitJob, load_job, save_job
 from selfsort.runs.record import Run
 from selfsort.sorting.detail import source_size
 from selfsort.sorting.diagnosis import Watch
 from selfsort.sorting.estimator import SelfSort
 from selfsort.sorting.methods import check_request
+from selfsort.text import things
 from selfsort.workflow.alignment import alignment_of, load_reference
+from selfsort.workflow.given import teach_job
 from selfsort.workflow.images import Callbacks, read_source, read_test, refuse_inside
 from selfsort.workflow.report import write_report
 from selfsort.workflow.results import record_of, score_all, write_results
@@ -67,7 +71,10 @@ def sort_folder(
     kind: str | None = None,
     image_shape: Sequence[int] | None = None,
     images: str | Path | None = None,
-    n_clusters: int | str = 10,
+    n_clusters: int | str | None = None,
+    labels: str | Path | None = None,
+    parents: str | Path | None = None,
+    folder_parents: bool = False,
     recipe: str = DEFAULT_RECIPE,
     settings: Mapping[str, Any] | None = None,
     epochs: int | None = None,
@@ -90,12 +97,14 @@ def sort_folder(
     """Learn clusters from a source (a folder, a file or a named data set) and write everything
     about them to the folder `out`.
 
-    Parameters are those of `SelfSort`, and: `images`, those that rows of features stand for; `size`
-    to which images are resized; `test_source`, images to score as well; `align_to`, an earlier run
-    or its table whose cluster numbers to take over (a run's edits count); `overwrite`, replace the
-    run in `out`; `report`, write the page too; `folder_truth`, take the names of sub-folders as
-    truth; `skip_broken`, leave out files that cannot be read; `drop_duplicates`, keep one of images
-    that are the same or nearly. A fit that was stopped is continued by `resume_folder`.
+    Parameters are those of `SelfSort`, and: `labels` and `parents`, tables with the class of some
+    images and the coarse class of all (`folder_parents`: their sub-folders); `images`, those that
+    rows of features stand for; `size` to which images are resized; `test_source`, images to score
+    as well; `align_to`, an earlier run or its table whose cluster numbers to take over (a run's
+    edits count); `overwrite`, replace the run in `out`; `report`, write the page too;
+    `folder_truth`, take the names of sub-folders as truth; `skip_broken`, leave out files that
+    cannot be read; `drop_duplicates`, keep one of images that are the same or nearly. A fit that
+    was stopped is continued by `resume_folder`.
     """
     job = FitJob(
         source=_absolute(source),
@@ -117,6 +126,9 @@ def sort_folder(
         folder_truth=folder_truth,
         skip_broken=skip_broken,
         drop_duplicates=drop_duplicates,
+        labels=_absolute(labels) if labels else None,
+        parents=_absolute(parents) if parents else None,
+        folder_parents=folder_parents,
         device=device,
         threads=threads,
     )
@@ -162,24 +174,30 @@ def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool
     job = replace(job, device=str(device), threads=threads, settings=settings)
     size = source_size(config, job.reading())
     images = read_source(job.reading(), size, callbacks)
+    images = teach_job(images, job, folder, callbacks, is_new=is_new)
+    images, n_clusters = settle_count(images, job.n_clusters)
     test_size = size or max(8, *images.pixels.shape[2:])
     test = read_test(images, job.test_source, job.reading(), test_size, callbacks)
     reference = load_reference(images, job.align_to, callbacks) if job.align_to else None
-    check_request(job.n_clusters, len(images), config)
+    check_request(n_clusters, len(images), config)
     config, encoder = settle_encoder(config, images)
     if config.sources.max_images:
         # `auto` may mean another one when it is resumed
         job = replace(job, encoder=encoder.name)
     if is_new:  # only now: everything that can be checked has been
         folder.remove_state()
+        folder.given.unlink(missing_ok=True)
+        if images.taught is not None:
+            save_given(folder.given, images.names, images.taught)
     save_job(folder, job)
     shape = "×".join(map(str, images.pixels.shape[1:]))
     machine = f"{device}, {threads} threads, {precision} bits"
-    callbacks.tell(f"{images.source}: {len(images):,} images of {shape}, {machine}")
+    count = things(len(images), images.modality)
+    callbacks.tell(f"{images.source}: {count} of {shape}, {machine}")
     if config.sources.max_images:
         callbacks.tell(encoder.reason)
     try:
-        return _fit(folder, job, config, images, test, reference, callbacks)
+        return _fit(folder, job, config, images, n_clusters, test, reference, callbacks)
     except SelfsortError:
         if not folder.has_checkpoint():  # nothing to resume
             folder.remove_state()
@@ -191,6 +209,7 @@ def _fit(
     job: FitJob,
     config: Config,
     images: ImageSet,
+    n_clusters: int | str,
     test: ImageSet | None,
     reference: NDArray[np.int64] | None,
     callbacks: Callbacks,
@@ -203,7 +222,7 @@ def _fit(
     begin = time.monotonic() - folder.seconds_before()
     watch = Watch(config, len(images), callbacks.tell, MODALITIES[images.modality])
     sorter = SelfSort(
-        job.n_clusters,
+        n_clusters,
         kind=job.kind,
         image_shape=tuple(job.image_shape) if job.image_shape else None,
         recipe=job.recipe,

@@ -23,7 +23,7 @@ from selfsort.report.page import render_report
 from selfsort.runs.arrays import load_vectors, save_vectors
 from selfsort.runs.folder import RunFolder
 from selfsort.runs.record import Run
-from selfsort.runs.results import Results, apply_edits, load_edits, load_run
+from selfsort.runs.results import Results, apply_edits, is_edited, load_edits, load_run
 from selfsort.runs.table import load_columns
 from selfsort.workflow.images import Callbacks, changed_since, read_run_images, with_images
 
@@ -97,7 +97,7 @@ def write_report(
                 no_map = str(error)
                 callbacks.tell(f"without a new map: {no_map}")
     assignments = found.assignments
-    if edited and paths.journal.exists():
+    if edited and is_edited(paths, found):
         history = load_edits(paths, found)
         assignments = apply_edits(assignments, history)
         run = replace(run, n_clusters=history.state.free)

@@ -2,9 +2,10 @@
 import { likely, listPage, page, request, rows } from "./api.js";
 import { ask, Viewer } from "./dialogs.js";
 import { DRAGGED, Grid } from "./grid.js";
+import { act, compare, learn } from "./learn.js";
 import { Atlas } from "./map.js";
 import { choose } from "./picker.js";
-import { picture, prefetch, show } from "./pictures.js";
+import { picture, play, prefetch, show } from "./pictures.js";
 import { Review } from "./review.js";
 import { suggest } from "./suggestions.js";
 
@@ -12,7 +13,8 @@ const PAGE = 100;
 const number = (value) => value.toLocaleString("en");
 const percent = (value) => `${Math.round(100 * value)} %`;
 const lastPage = (count) => Math.max(0, Math.floor((count - 1) / PAGE) * PAGE);
-const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
+const { kind } = document.body.dataset; // images, series, …
+const images = (count) => `${number(count)} ${count === 1 && kind !== "series" ? kind.slice(0, -1) : kind}`;
 
 let state, view, total = 0, offset = 0, isReviewing = false, isMap = false, drawing = 0, sending = Promise.resolve();
 let ahead = {}; // the page that will probably be opened next
@@ -46,7 +48,7 @@ const viewer = new Viewer({
   step: (item, direction) => grid.items[grid.items.findIndex(({ i }) => i === item.i) + direction],
   onSimilar: (item) => findSimilar(item),
 });
-const review = new Review({ change, title, percent, onEnd: endReview });
+const review = new Review({ change, title, percent, onEnd: endReview, onLesson: lesson });
 
 function say(message, isError = false) {
   const place = byId("status");
@@ -275,6 +277,64 @@ async function showSuggestions() {
   });
 }
 
+const told = (text) => say(`Learning: ${text}`);
+
+async function decide(action) {
+  const answer = await act(action);
+  state = answer.state;
+  ahead = {};
+  drawClusters();
+  await drawVersion();
+  return answer.done;
+}
+
+async function drawVersion() {
+  const { before } = await request("api/learning");
+  byId("rollback").hidden = !before;
+}
+
+async function learnChanges() {
+  byId("learn").disabled = true;
+  try {
+    const found = await learn(told);
+    if (!found) return say("Stopped; nothing has changed.");
+    say("Learned. Look at what would move.");
+    const answer = await compare(found, { state, title });
+    const done = answer ? await decide(answer) : "what was learned waits; Learn shows it again after your next change";
+    await open(view, offset);
+    say(`${done}.`);
+  } catch (error) {
+    say(error.message, true);
+  } finally {
+    byId("learn").disabled = false;
+  }
+}
+
+// While it asks: learns, accepts, and answers the new state; null if that failed.
+async function lesson() {
+  try {
+    if (!await learn(told)) return say("Stopped; your answers are kept."), null;
+    say(`It has learned: ${await decide("accept")}.`);
+    return state;
+  } catch (error) {
+    return say(error.message, true), null;
+  }
+}
+
+async function rollBack() {
+  const answer = await ask({ title: "Go back a version", ok: "Go back", text: "The clusters, names and edits of the version before come back. This version is kept in the run's folder.", fields: [] });
+  if (!answer) return;
+  await working("Going back", async () => { const done = await decide("rollback"); await open(view, 0); say(`${done}.`); });
+}
+
+async function startAsking() {
+  toggleReview(true);
+  await working("Looking for questions", async () => {
+    await review.begin(state, true);
+    say("Press the key of the right cluster, or Enter if it is right already.");
+  });
+}
+
 async function write() {
   const { forms, place } = JSON.parse(byId("exports").textContent), where = place || "the folder export of the run (explore --export-to names another one)";
   const answer = await ask({
@@ -325,11 +385,12 @@ function toggleReview(isOn) {
 async function startReview() {
   toggleReview(true);
   say("Review: press a key to decide; the next image follows.");
-  await review.begin(state);
+  await review.begin(state, false);
 }
 
 function endReview() {
   toggleReview(false);
+  play(byId("review-clip"), null);
   say("Review ended.");
   open(view, offset);
   byId("start-review").focus();
@@ -353,6 +414,7 @@ document.addEventListener("keydown", async (event) => {
   else if (key === "m") move();
   else if (key === "o") markOutlier();
   else if (key === "r") startReview();
+  else if (key === "a") startAsking();
   else if (key === "g") toggleMap();
   else if (key === "n" && grid.items.length) { event.preventDefault(); return findSimilar(await focusedItem()); }
   else return;
@@ -360,7 +422,7 @@ document.addEventListener("keydown", async (event) => {
 });
 
 const clicks = {
-  undo: () => step("undo"), redo: () => step("redo"), export: write, "start-review": startReview, rename, merge, split, move,
+  undo: () => step("undo"), redo: () => step("redo"), export: write, "start-review": startReview, "ask-me": startAsking, learn: learnChanges, rollback: rollBack, rename, merge, split, move,
   "show-map": () => toggleMap(), suggest: showSuggestions, "show-selected": showSelected, similar: async () => findSimilar(await itemOf([...grid.selected][0])),
   outlier: () => markOutlier(), clear: () => grid.clear(), "select-page": () => grid.select(grid.items.map(({ i }) => i)), "select-all": selectAll,
   first: () => turn(0), previous: () => turn(offset - PAGE), next: () => turn(offset + PAGE), last: () => turn(lastPage(total)),
@@ -375,6 +437,7 @@ byId("size").addEventListener("input", () => grid.resize(Number(byId("size").val
 try {
   state = JSON.parse(byId("state").textContent);
   await open(location.hash.slice(1) || String(state.clusters[0].id));
+  await drawVersion();
   say("Ready.");
 } catch (error) {
   say(error.message, true);

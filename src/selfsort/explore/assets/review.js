@@ -1,15 +1,17 @@
-// The least confident images, one by one: a key decides, and the next one follows.
-import { likely, page } from "./api.js";
+// Images one by one: a key decides, and the next one follows. A review has the least confident ones; asking has those that
+// would teach most, and every so many answers it learns.
+import { likely, page, request } from "./api.js";
 import { Picker } from "./picker.js";
-import { strip } from "./pictures.js";
+import { play, playOrPause, strip } from "./pictures.js";
 
-const LETTERS = [..."abcdefghijklmnpqstuvwxyz"]; // o marks an outlier, r is for review
+const LETTERS = [..."abcdefghijklmnqstuvwxyz"]; // o marks an outlier, p plays a sound, r is for review
 const BATCH = 50;
+const LESSON = 10; // answers after which it learns
 const COMPARED = 3; // clusters of which larger examples are shown
 
 export class Review {
-  constructor({ change, title, percent, onEnd }) {
-    Object.assign(this, { change, title, percent, onEnd });
+  constructor({ change, title, percent, onEnd, onLesson }) {
+    Object.assign(this, { change, title, percent, onEnd, onLesson });
     this.chain = Promise.resolve(); // decisions are carried out in the order of the keys
     this.search = byId("review-search");
     this.picker = new Picker(this.search, byId("review-clusters"), ({ to, name }) => {
@@ -33,7 +35,10 @@ export class Review {
 
   then(step) { return (this.chain = this.chain.then(step)); }
 
-  async begin(state) {
+  async begin(state, isAsking = this.isAsking) {
+    this.isAsking = isAsking;
+    this.answers = 0;
+    byId("review-title").textContent = isAsking ? "Ask me" : "Review";
     this.queue = [];
     this.at = 0;
     this.skipped = new Set();
@@ -52,6 +57,11 @@ export class Review {
   async fill() {
     if (this.at < this.queue.length) return;
     const seen = new Set(this.queue.map((item) => item.i));
+    if (this.isAsking) {
+      const { items } = await request(`api/questions?count=${LESSON + this.skipped.size}`);
+      this.queue.push(...items.filter((item) => !seen.has(item.i)));
+      return;
+    }
     const { items } = await page("review", "ascending", this.skipped.size, BATCH);
     this.queue.push(...items.filter((item) => !seen.has(item.i)));
   }
@@ -66,6 +76,7 @@ export class Review {
     else if (key === "arrowleft") this.then(() => this.go(-1));
     else if (key === "arrowright") this.then(() => this.skip());
     else if (key === "o") this.then(() => this.decide({ op: "mark", outlier: true }));
+    else if (key === "p" && byId("review-clip")) playOrPause(byId("review-clip"));
     else if (key === "escape") this.onEnd();
     else if (key === "/") this.search.focus();
     else if (this.keys.has(key)) this.then(() => this.decide({ op: "move", to: this.keys.get(key) }));
@@ -82,6 +93,11 @@ export class Review {
     this.setState(state);
     this.skipped.delete(item.i);
     Object.assign(item, { outlier: edit.outlier ?? false, cluster: edit.to === "new" ? known : edit.to ?? item.cluster });
+    this.answers += 1;
+    if (this.isAsking && this.answers % LESSON === 0) {
+      const learned = await this.onLesson();
+      if (learned) return this.begin(learned);
+    }
     await this.go(1);
   }
 
@@ -99,13 +115,17 @@ export class Review {
 
   draw() {
     const { item, state } = this, image = byId("review-image"), done = state.images - state.outliers - state.unreviewed;
-    byId("review-left").textContent = `${state.unreviewed.toLocaleString("en")} images to review, least confident first`;
+    const next = LESSON - (this.answers % LESSON);
+    byId("review-left").textContent = this.isAsking
+      ? `Which cluster is this? It learns after ${next} more answer${next === 1 ? "" : "s"}`
+      : `${state.unreviewed.toLocaleString("en")} images to review, least confident first`;
     Object.assign(byId("review-progress"), { max: Math.max(done + state.unreviewed, 1), value: done });
     for (const id of ["review-accept", "review-outlier", "review-skip"]) byId(id).disabled = !item;
     byId("review-back").disabled = this.at === 0;
     image.hidden = !item;
     image.onload = () => image.classList.toggle("pixels", image.naturalWidth <= 64);
     if (item) image.src = `api/image/${item.i}`;
+    play(byId("review-clip"), item);
     if (this.queue[this.at + 1]) new Image().src = `api/image/${this.queue[this.at + 1].i}`; // so that it is there in time
     image.alt = item?.name ?? "";
     byId("review-name").textContent = item?.name ?? "All images have been reviewed.";
