@@ -158,7 +158,9 @@ equation and the rest were chosen with these sets in view, so nothing here is a 
 Regret and accuracy are points of ACC. The estimate is
 1 / (1 + exp(−({tightness:.1f} · tightness + {learned:.1f} · learnability {always:+.1f}))), but for
 each set by a line fitted to the others; on four of five sets it is within
-{100 * within:.0f} points. Foreign images are {FOREIGN} of each other set, brought to the same size and colours. There the
+{100 * within:.0f} points.
+
+Foreign images are {FOREIGN} of each other set, brought to the same size and colours. There the
 model has seen 80 % of its own set, and the other 20 % are the unseen ones (seed 0).
 
 {markdown_table(HEAD, [row_of(fits, name) for name in fits.names])}
