@@ -45,7 +45,7 @@ def sort_by_joining(
         fusion = join(vectors_of, n_clusters, max_clusters=settings.max_clusters, on_step=on_step)
     else:
         near = {
-            name: Neighbours([nearest(found, MOST_NEIGHBOURS)])
+            name: Neighbours([nearest(found, MOST_NEIGHBOURS)], vectors=found)
             for name, found in vectors_of.items()
         }
         fusion = fuse_taught(
