@@ -102,6 +102,7 @@ def test_learn_shows_what_moves_and_waits_for_a_decision(taught: Explored) -> No
     assert load_run(folder).run.version == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_while_it_learns_loses_nothing(
     taught: Explored, browser: Browser
 ) -> None:
