@@ -7,14 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processes import Command
-from selfsort.metrics import score
-from selfsort.runs.edits import Mark, Merge, Rename
-from selfsort.runs.folder import RunFolder
-from selfsort.runs.journal import Journal
-from selfsort.runs.results import load_run, start_of
-from selfsort.runs.versions import list_versions
-from teaching import (
+from answering import (
     CLASSES,
     answer_questions,
     clusters_of_classes,
@@ -24,6 +17,13 @@ from teaching import (
     write_labels,
     write_rows,
 )
+from processes import Command
+from selfsort.metrics import score
+from selfsort.runs.edits import Mark, Merge, Rename
+from selfsort.runs.folder import RunFolder
+from selfsort.runs.journal import Journal
+from selfsort.runs.results import load_run, start_of
+from selfsort.runs.versions import list_versions
 from test_cli import fail, succeed
 
 _, TRUTH = rows_of_digits()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from answering import clusters_of_classes, fit_digits, rows_of_digits
 from exploring import Explored, screenshot
 from selfsort.metrics import score
 from selfsort.runs.results import load_run
 from selfsort.runs.versions import list_versions
-from teaching import clusters_of_classes, fit_digits, rows_of_digits
 
 _, TRUTH = rows_of_digits()
 
