@@ -188,6 +188,8 @@ def targets(folder: Path) -> Iterator[Target]:
     yield from _arrays(folder)
     yield from _images()
     yield from _forged_images()
+    yield from _series()
+    yield from _sounds()
 
 
 def _own_files(folder: Path) -> Iterator[Target]:
@@ -547,6 +549,37 @@ def _forged_images() -> Iterator[Target]:
             special.rmdir() if special.is_dir() and not special.is_symlink() else special.unlink()
 
     yield Target(read_special, [bytes([one, one]) for one in range(36)], 2_000, "special files")
+
+
+def _series() -> Iterator[Target]:
+    from selfsort.data.series import load_series
+
+    lines = [",".join(str(one) for one in np.sin(np.arange(9) + row)) for row in range(3)]
+    texts = {
+        "tsv": "".join(
+            f"{row}\t" + line.replace(",", "\t") + "\n" for row, line in enumerate(lines)
+        ),
+        "ts": "@problemName a\n@classLabel true 0 1\n@data\n"
+        + "".join(f"{line}:{line}:1\n" for line in lines),
+        "csv": "label,a,b,c\n" + "".join(f"x,{line}\n" for line in lines),
+    }
+    for suffix, text in texts.items():
+        yield Target(load_series, [text.encode()], 4_000, f"series.{suffix}")
+
+
+def _sounds() -> Iterator[Target]:
+    import soundfile
+
+    from selfsort.data.sound import load_sounds
+
+    wave = np.sin(np.arange(800) / 3) * np.linspace(0.1, 1, 800)
+    for suffix in ("wav", "flac", "ogg"):
+        seeds = []
+        for sound in (wave, np.stack([wave, -wave], axis=1)):
+            buffer = io.BytesIO()
+            soundfile.write(buffer, sound, 8000, format=suffix.upper())
+            seeds.append(buffer.getvalue())
+        yield Target(lambda path: load_sounds(str(path)), seeds, 4_000, f"sound.{suffix}")
 
 
 def _with_checksums(content: bytes) -> bytes:

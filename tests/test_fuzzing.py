@@ -18,7 +18,7 @@ def test_every_reader(tmp_path: Path) -> None:
         assert outcome.read + outcome.refused == N_INPUTS
         assert outcome.refused, target.name
         names.append(target.name)
-    assert len(names) == len(set(names)) >= 28
+    assert len(names) == len(set(names)) >= 34
 
 
 def test_faults_are_findings(tmp_path: Path) -> None:

@@ -201,3 +201,14 @@ def inside(folder: Path, name: str) -> Path:
     if os.path.isabs(name) or os.pardir in Path(name).parts or "\0" in name:
         raise DataError(f"{name!r}: leads out of {folder}.")
     return folder / name
+
+
+def open_regular(path: str, flags: int) -> int:
+    """Opening a pipe would wait for ever, reading a device may never end."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_size:
+        return handle
+    os.close(handle)
+    # What the kernel only shows as a file seems empty, and may never end.
+    raise OSError("it is empty" if stat.S_ISREG(status.st_mode) else "not a regular file")

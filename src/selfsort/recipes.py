@@ -96,6 +96,27 @@ SERIES: dict[str, dict[str, Any]] = {
 }
 """What a recipe changes for time series."""
 
+FLIPS = "identity,reversal,upturn,both"
+SOUNDS: dict[str, dict[str, Any]] = {
+    "paper": {"transforms": FLIPS},
+    "standard": {
+        "transforms": FLIPS,
+        "images.size": 32,
+        "jitter.rotation": 0.0,
+        "jitter.elastic": 0.05,
+        "jitter.contrast": 0.1,
+        "jitter.tone": 0.2,
+        "jitter.cutout": 0.3,
+        "network.latent_width": 512,
+        "training.min_steps": 200,
+        "training.min_images": 24_000,
+        "training.give_up": 0.0,
+        "sources.max_images": 1_000_000,
+        "clustering.max_samples": 5000,
+    },
+}
+"""What a recipe changes for sounds."""
+
 FEATURES: dict[str, Any] = {
     # No network is trained on what another one has computed, or a person.
     "precision": 32,
@@ -166,6 +187,8 @@ def get_recipe(name: str, *, channels: int = 1, kind: str = "images") -> Config:
     rules: dict[str, Any] = {}
     if kind == "series":
         rules |= SERIES.get(name, {})
+    elif kind == "sounds":
+        rules |= SOUNDS.get(name, {})
     elif kind == "features":
         rules |= FEATURES
     elif channels == 3:

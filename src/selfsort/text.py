@@ -1,4 +1,4 @@
-"""Text from outside made safe to show, and times made easy to read."""
+"""Text from outside made safe to show; counts and times made easy to read."""
 
 
 def printable(text: str, *, longest: int | None = None) -> str:
@@ -21,6 +21,15 @@ def _escaped(letter: str) -> str:
     if 0xDC80 <= ord(letter) <= 0xDCFF:  # a byte of a file name that is not UTF-8
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode("ascii")
+
+
+def things(count: int, kind: str) -> str:
+    """
+    >>> things(1, "images"), things(1, "series"), things(2000, "sounds")
+    ('1 image', '1 series', '2,000 sounds')
+    """
+    is_plural = count != 1 or kind == "series"
+    return f"{count:,} {kind if is_plural else kind.removesuffix('s')}"
 
 
 def duration(seconds: float) -> str:

@@ -56,6 +56,7 @@ def test_good_sources_win_over_one_that_knows_nothing() -> None:
 def test_the_number_of_clusters_can_be_left_to_the_graph() -> None:
     sources = {str(seed): source(0.15, seed) for seed in range(3)}
     found = fuse(sources, None, max_clusters=8, seed=0)
+    assert found.cluster_count is not None
     assert found.votes.shape[1] == found.cluster_count.n_clusters == 4
 
 

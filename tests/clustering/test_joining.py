@@ -4,7 +4,13 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.metrics import adjusted_rand_score
 
-from selfsort.clustering.joining import join_sources, squared_distances, ward
+from selfsort.clustering.joining import (
+    count_agreed,
+    join_graphs,
+    join_sources,
+    squared_distances,
+    ward,
+)
 
 RNG = np.random.default_rng(0)
 TRUTH = np.repeat([0, 1, 2], [40, 30, 6])
@@ -42,5 +48,32 @@ def test_the_number_of_clusters_can_be_counted() -> None:
     many = np.repeat(np.eye(3, dtype=np.float32), 25, axis=0)
     points = many + 0.05 * RNG.normal(size=many.shape).astype(np.float32)
     found = join_sources({"a": points}, None, max_clusters=10)
+    assert found.cluster_count is not None
     assert found.cluster_count.n_clusters == 3
     assert found.votes.shape == (75, 3)
+
+
+def test_the_number_at_which_trees_agree_is_that_of_the_classes() -> None:
+    centres = np.array([[1, 0, 0], [0.9, 0.44, 0], [0, 0, 1]])  # another pair is near in each
+    apart = [squared_distances(blobs(centres[rows], 0.03)) for rows in ([0, 1, 2], [2, 0, 1])]
+    found = count_agreed(apart, 12)
+    assert found.n_clusters == 3
+    assert found.clarity > 1.2
+
+
+def test_voices_that_are_nearer_than_words_do_not_hide_them_from_graphs() -> None:
+    """Two words in five voices: in each source a voice's clips are a tight group, and neighbours
+    beyond it say the same word.
+    """
+    draw = np.random.default_rng(1)
+    word = np.repeat([0, 1], 50)
+    voice = np.tile(np.repeat(np.arange(5), 10), 2)
+    sources = {}
+    for name in "abc":
+        centres = draw.normal(size=(10, 5)) + 4 * np.repeat(draw.normal(size=(2, 5)), 5, axis=0)
+        centres[voice[word == 1].max()] *= 3  # a strange voice
+        points = centres[word * 5 + voice] + 0.1 * draw.normal(size=(100, 5))
+        sources[name] = np.asarray(points, dtype=np.float32)
+    found = join_graphs(sources, 2, max_clusters=10)
+    assert adjusted_rand_score(word, found.labels) == 1
+    assert np.allclose(found.votes.sum(axis=1), 1, atol=1e-5)

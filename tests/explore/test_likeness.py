@@ -6,7 +6,14 @@ from numpy.typing import NDArray
 
 from selfsort.explore.atlas import place_all
 from selfsort.explore.likeness import likely_clusters, most_similar, neighbours, spread
-from selfsort.explore.suggest import halves_of, suggest_merges, suggest_splits, why_split
+from selfsort.explore.suggest import (
+    halves_of,
+    list_suggestions,
+    next_coarser,
+    suggest_merges,
+    suggest_splits,
+    why_split,
+)
 from selfsort.report.map import Projection
 from selfsort.runs.state import State
 
@@ -69,6 +76,23 @@ def test_mixed_clusters_are_to_be_merged_and_double_ones_split() -> None:
     assert split.cluster == 2
     assert sorted((split.is_second.sum(), (~split.is_second).sum())) == [30, 30]
     assert "100% of the 10 nearest neighbours" in why_split(split)
+
+
+def test_where_nothing_is_wrong_the_next_coarser_and_finer_steps_are_offered() -> None:
+    points = blobs(0, 1, 2) + np.array([0.1, 0.3, 0, 0, 0], dtype=np.float32)
+    points[:60] += np.array([0, 0, 0, 0.7, 0], dtype=np.float32)
+    state = state_of(30, 30, 30)
+    assert suggest_merges(points, state) == []
+    assert suggest_splits(points, state) == []
+    assert next_coarser(points, state) in {(0, 1), (1, 0)}
+    found = list_suggestions(points, state, lambda rows: rows[:2].tolist())
+    (merge,) = found["merges"]
+    assert merge["is_step"]
+    assert {merge["cluster"], merge["into"]} == {0, 1}
+    (split,) = found["splits"]
+    assert split["is_step"]
+    assert split["why"].endswith("finer clusters.")
+    assert next_coarser(points, State.of(np.zeros(90, dtype=np.int64), 1)) is None
 
 
 def test_one_even_cloud_is_not_to_be_split() -> None:

@@ -9,9 +9,9 @@ import torch
 
 from selfsort.data.datasets import load_dataset
 from selfsort.data.image_set import ImageSet
-from selfsort.method.familiar import N_DIRECTIONS, Look
+from selfsort.method.familiar import FEWEST, N_DIRECTIONS, Look
 from selfsort.recipes import resolve_config
-from selfsort.sorting.familiarity import FEWEST, learn_familiarity
+from selfsort.sorting.familiarity import learn_familiarity
 from selfsort.sorting.model_file import load_model, save_model
 from selfsort.sorting.pipeline import fit_one
 from selfsort.sorting.trained import start_network

@@ -1,10 +1,12 @@
 """`selfsort explore`: work with the clusters of a run in the browser."""
 
+import signal
 import socket
 import webbrowser
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -47,6 +49,7 @@ def command(
     The edits are kept in DIR/edits.jsonl; `predict`, `report` and `score` use them. The images and
     the results of `fit` stay as they are. Only who has the printed address can use the page.
     """
+    came = _notice_signals()
     import secrets
     import tempfile
     import warnings
@@ -97,12 +100,30 @@ def command(
                 if not no_browser:
                     _open_browser(address, Path(private))
                 warnings.simplefilter("ignore")  # Pillow's, about odd image files
+                if came:
+                    raise KeyboardInterrupt
                 serve(app, listener)
             say(
                 f"ended; {len(journal.history.edits):,} edits are in {journal.path}"
                 if journal.size
                 else "ended; nothing was edited"
             )
+
+
+def _notice_signals() -> list[int]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt as long as the command runs. The list says which
+    have come: a library that is being imported may swallow the exception.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous = signal.signal(number, interrupt)
+        click.get_current_context().call_on_close(partial(signal.signal, number, previous))
+    return came
 
 
 def _learner(run: Path, images: Path | None) -> "Learner":
@@ -135,18 +156,19 @@ def _steps(on_stage: "Callable[[str, int, int], None]") -> "Callable[[Progress],
 def open_gallery(run: "Run", assignments: "Assignments") -> "Gallery":
     """Image files are read when they are looked at; everything else is read now."""
     from selfsort.data.folder import FOLDER_SIZE
-    from selfsort.data.gallery import ArrayGallery, FolderGallery
+    from selfsort.data.gallery import ArrayGallery, FolderGallery, SoundGallery
+    from selfsort.data.kinds import IMAGES, SOUNDS
     from selfsort.workflow.images import Callbacks, read_run_images
 
+    galleries = {IMAGES: FolderGallery, SOUNDS: SoundGallery}
     source = Path(run.reading.get("source", ""))
-    if run.reading and source.is_dir() and run.reading.get("kind") in (None, "images"):
-        return FolderGallery(
-            source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE)
-        )
+    gallery = galleries.get(run.reading.get("kind") or IMAGES)
+    if run.reading and source.is_dir() and gallery:
+        return gallery(source, assignments.names, max(run.reading.get("size") or 0, FOLDER_SIZE))
     images = read_run_images(run, Callbacks(tell=say))
-    are_same = images.modality == "images" and list(images.names) == list(assignments.names)
-    if images.root is not None and are_same:
-        return FolderGallery(images.root, assignments.names, max(images.pixels.shape[2:]))
+    gallery = galleries.get(images.modality)
+    if images.root is not None and gallery and list(images.names) == list(assignments.names):
+        return gallery(images.root, assignments.names, max(images.pixels.shape[2:]))
     return ArrayGallery(images)
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.argument("source", required=False)
 @click.option(
     "--kind",
-    help="What SOURCE holds: images, series (of numbers in time), or features (rows of numbers of "
-    "your own).  [default: images]",
+    help="What SOURCE holds: images, series (of numbers in time), sounds (clips), or features "
+    "(rows of numbers of your own).  [default: images]",
 )
 @click.option(
     "--images",
@@ -276,10 +276,9 @@ def _print(result: "Sorted", as_json: bool, profile: "Profile | None") -> None:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in run.sources.items())
         echo(f"sources by their part in the votes: {shares}")
     if run.estimate:
+        accuracy, within = run.estimate["accuracy"], 100 * run.estimate["within"]
         echo(
-            "estimated accuracy, without labels: {accuracy:.0%} ± {within:.0%}".format(
-                **run.estimate
-            )
+            f"estimated accuracy, without labels: {accuracy:.0%}, give or take {within:.0f} points"
         )
     if run.count_curve:
         echo(f"number of clusters: {say_number(run.count_curve, run.n_clusters)}")

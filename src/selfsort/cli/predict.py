@@ -42,6 +42,7 @@ def command(
     from selfsort.metrics import score
     from selfsort.runs.copies import copy_files, folder_names
     from selfsort.runs.table import save_assignments
+    from selfsort.text import things
     from selfsort.workflow.images import assignments_of
 
     if copy_to:
@@ -88,7 +89,7 @@ def command(
         return
     if scores:
         print_scores(scores, {})
-    echo(f"{len(images):,} images assigned")
+    echo(f"{things(len(images), images.modality)} assigned")
     if unlike is not None and (n_unlike := int(unlike.sum())):
         echo(
             f"{n_unlike:,} of them ({n_unlike / len(images):.0%}) look unlike all that were sorted "

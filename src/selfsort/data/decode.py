@@ -4,8 +4,6 @@ The processes of `data.pool` run it, within limits of memory and time.
 """
 
 import math
-import os
-import stat
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from importlib import import_module
@@ -15,6 +13,8 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from PIL import EpsImagePlugin, Image, UnidentifiedImageError
+
+from selfsort.files import open_regular
 
 FORMATS = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"),
@@ -70,16 +70,28 @@ Fit = Callable[[Image.Image, int], NDArray[np.uint8]]
 """
 
 
+class Facts(NamedTuple):
+    """What an image file held: grey pixels or not, how many, and on how many pages (TIFF only)."""
+
+    is_grey: bool
+    width: int
+    height: int
+    n_pages: int
+
+
 class Decoded(NamedTuple):
-    """Pixels as (height, width, 3), and what the file held: grey ones or not, how many, and on how
-    many pages (TIFF only).
-    """
+    """Pixels as (height, width, 3), and what the file held."""
 
     pixels: NDArray[np.uint8]
     is_grey: bool
     width: int
     height: int
     n_pages: int
+
+    @property
+    def facts(self) -> Facts:
+        """All but the pixels."""
+        return Facts(*self[1:])
 
 
 def load_readers() -> list[str]:
@@ -110,7 +122,7 @@ def decode(
 
     It raises whatever Pillow's readers stumble over.
     """
-    with open(path, "rb", opener=_open_regular) as file, ExitStack() as held:
+    with open(path, "rb", opener=open_regular) as file, ExitStack() as held:
         # Pillow takes memory for a whole WebP image when it opens it, and four times as much later.
         n_opening = _refuse_large(*_webp_size(file.read(30)), limit=MAX_WEBP_PIXELS)
         if n_opening > LARGE_PIXELS:
@@ -127,17 +139,6 @@ def decode(
         if n_pixels > LARGE_PIXELS >= n_opening:
             held.enter_context(large())
         return Decoded(_upright(image, size, fit), is_grey, width, height, n_pages)
-
-
-def _open_regular(path: str, flags: int) -> int:
-    """Opening a pipe would wait for ever, reading a device may never end."""
-    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode) and status.st_size:
-        return handle
-    os.close(handle)
-    # What the kernel only shows as a file seems empty, and may never end.
-    raise OSError("it is empty" if stat.S_ISREG(status.st_mode) else "not a regular file")
 
 
 def _open(file: BinaryIO, formats: list[str]) -> Image.Image:

@@ -5,18 +5,22 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selfsort.data.arrays import load_npy, load_npz
 from selfsort.data.datasets import DATASETS
-from selfsort.data.decode import Decoded
+from selfsort.data.decode import Decoded, Facts
+from selfsort.data.hearing import SUFFIXES as SOUNDS
 from selfsort.data.image_set import ImageSet, as_image_set
-from selfsort.data.pool import decode_file, decode_files
+from selfsort.data.pool import decode_file, decode_files, thing_of
 from selfsort.data.sources import (
+    IMAGES,
     Found,
-    find_images,
+    Wanted,
+    find_below,
     find_in_table,
     find_pattern,
     is_archive,
@@ -35,6 +39,7 @@ PROBED = 32
 """Files of a folder by which it is judged how large its images are."""
 
 OnFile = Callable[[int, int], None]
+Kind = TypeVar("Kind", bound=ImageSet)
 
 
 def load_images(
@@ -68,6 +73,8 @@ def load_images(
     if path.suffix.lower() == ".npz":
         pixels, truth = load_npz(path)
         return as_image_set(pixels, truth=truth, source=source, image_shape=image_shape)
+    if path.suffix.lower() in SOUNDS:
+        raise DataError(f"{path}: is a sound; to sort sounds use `kind='sounds'`.")
     image = decode_file(path, size or FOLDER_SIZE, fit="fill")
     return ImageSet(
         np.moveaxis(image.pixels, 2, 0)[None, : 1 if image.is_grey else 3],
@@ -80,16 +87,16 @@ def load_images(
 
 
 @contextmanager
-def find_files(source: str) -> Iterator[Found | None]:
-    """The image files that a source stands for, or None if it is an image or an array itself; those
-    of an archive are there as long as this is open.
+def find_files(source: str, wanted: Wanted = IMAGES) -> Iterator[Found | None]:
+    """The files that a source stands for, or None if it is an image or an array itself; those of an
+    archive are there as long as this is open.
     """
     path = Path(source)
     if path.is_dir():
-        yield find_images(path)
+        yield find_below(path, wanted)
         return
     if not path.exists() and glob.has_magic(source):
-        yield find_pattern(source)
+        yield find_pattern(source, wanted)
         return
     if advice := what_to_do(source):
         raise DataError(f"{source}: {advice}.")
@@ -101,12 +108,13 @@ def find_files(source: str) -> Iterator[Found | None]:
         raise DataError(f"{path}: not a regular file but a pipe or a device; give a file.")
     if not path.stat().st_size:  # also what the kernel only shows as a file, and may never end
         raise DataError(
-            f"{path}: not a readable image (it is empty); remove it or use `skip_broken=True`."
+            f"{path}: not a readable {wanted.thing} (it is empty); remove it or use "
+            "`skip_broken=True`."
         )
     if is_table(path):
         yield find_in_table(path)
     elif is_archive(path):
-        with unpack(path) as found:
+        with unpack(path, wanted) as found:
             yield found
     else:
         yield None
@@ -121,23 +129,71 @@ def load_files(
     on_file: OnFile | None = None,
 ) -> ImageSet:
     """Decode files that were found."""
-    files = found.files
-    if not files:
+    if not found.files:
         there = f" but {list_ignored(found.ignored)}" if found.ignored else ""
         raise DataError(
             f"{source}: no image files in it{there}; it should hold PNG, JPEG, WebP, TIFF, …"
         )
+    whole = read_files(source, found, size, "fill", skip_broken, on_file)
+    is_grey = all(fact.is_grey for fact in whole.facts)
+    whole = whole._replace(pixels=whole.pixels[:, : 1 if is_grey else 3])
+    notes = _origins(whole.facts, whole.pixels.shape[1:])
+    return whole.to_set(ImageSet, source, found, notes, truth_from_folders)
+
+
+class FilesRead(NamedTuple):
+    """The pictures of the files that could be read (n, 3, size, size), with their names, and what
+    each file held; `skipped` says why the others could not.
+    """
+
+    pixels: NDArray[np.uint8]
+    names: list[str]
+    facts: list[Facts]
+    skipped: dict[str, str]
+    columns: dict[str, list[str]]
+
+    def to_set(
+        self,
+        kind: type[Kind],
+        source: str,
+        found: Found,
+        notes: list[str],
+        truth_from_folders: bool,
+    ) -> Kind:
+        """All of it as an `ImageSet` or what is made of one."""
+        truth, truth_names = folder_truth(self.names, source) if truth_from_folders else (None, [])
+        ignored = [f"ignored: {list_ignored(found.ignored)}"] if found.ignored else []
+        return kind(
+            self.pixels,
+            0.0,
+            255.0,
+            self.names,
+            truth,
+            truth_names,
+            source,
+            found.root,
+            self.skipped,
+            [*notes, *ignored],
+            self.columns,
+        )
+
+
+def read_files(
+    source: str, found: Found, size: int, fit: str, skip_broken: bool, on_file: OnFile | None
+) -> FilesRead:
+    """Every file that was found, as a picture."""
+    files = found.files
+    thing = thing_of(fit)
     if 3 * size * size * len(files) > MAX_ARRAY_BYTES:
         raise DataError(
-            f"{source}: {len(files)} images of {size}×{size} need more than "
+            f"{source}: {len(files)} {thing}s of {size}×{size} need more than "
             f"{MAX_ARRAY_BYTES >> 30} GiB; use a smaller `size`."
         )
     pixels = np.empty((len(files), 3, size, size), dtype=np.uint8)
     kept: list[int] = []
+    facts: list[Facts] = []
     skipped: dict[str, str] = {}
-    origins = _Origins()
-    all_grey = True
-    answers = zip(files, found.names, decode_files(files, size, fit="fill"), strict=True)
+    answers = zip(files, found.names, decode_files(files, size, fit=fit), strict=True)
     for row, (file, name, image) in enumerate(answers):
         if isinstance(image, DataError):
             if not skip_broken:
@@ -145,28 +201,17 @@ def load_files(
             skipped[str(file) if found.root else name] = _reason(image)
         else:
             pixels[len(kept)] = np.moveaxis(image.pixels, 2, 0)
-            all_grey &= image.is_grey
-            origins.add(image)
+            facts.append(image.facts)
             kept.append(row)
         if on_file:
             on_file(row + 1, len(files))
     if not kept:
-        raise DataError(f"{source}: none of its {len(files)} image files can be read.")
-    pixels = pixels[: len(kept), : 1 if all_grey else 3]
-    names = [found.names[row] for row in kept]
-    truth, truth_names = _folder_truth(names, source) if truth_from_folders else (None, [])
-    ignored = [f"ignored: {list_ignored(found.ignored)}"] if found.ignored else []
-    return ImageSet(
-        pixels,
-        0.0,
-        255.0,
-        names,
-        truth,
-        truth_names,
-        source,
-        found.root,
+        raise DataError(f"{source}: none of its {len(files)} {thing} files can be read.")
+    return FilesRead(
+        pixels[: len(kept)],
+        [found.names[row] for row in kept],
+        facts,
         skipped,
-        [*origins.notes(pixels.shape[1:]), *ignored],
         {name: [values[row] for row in kept] for name, values in found.columns.items()},
     )
 
@@ -185,34 +230,26 @@ def largest_side(files: Sequence[Path]) -> int:
 
 def _reason(error: DataError) -> str:
     """Why a file cannot be read: what stands in the message of the pool between brackets."""
-    return str(error).partition("not a readable image (")[2].rpartition(")")[0]
+    return str(error).partition(": not a readable ")[2].partition(" (")[2].rpartition(")")[0]
 
 
-class _Origins:
+def _origins(facts: Sequence[Facts], shape: tuple[int, ...]) -> list[str]:
     """What the files held, told in a sentence."""
-
-    def __init__(self) -> None:
-        self.sizes: set[tuple[int, int]] = set()
-        self.n_paged = 0
-
-    def add(self, image: Decoded) -> None:
-        self.sizes.add((image.width, image.height))
-        self.n_paged += image.n_pages > 1
-
-    def notes(self, shape: tuple[int, ...]) -> list[str]:
-        by_area = sorted(self.sizes, key=lambda size: size[0] * size[1])
-        ends = [f"{width}×{height}" for width, height in dict.fromkeys((by_area[0], by_area[-1]))]
-        are_square = all(width == height for width, height in self.sizes)
-        notes = [
-            f"{' to '.join(ends)} pixels → {'×'.join(map(str, shape))}"
-            + ("" if are_square else ", filled up to squares by mirroring")
-        ]
-        if self.n_paged:
-            notes.append(f"{self.n_paged:,} files have several pages; the first is read")
-        return notes
+    sizes = {(fact.width, fact.height) for fact in facts}
+    by_area = sorted(sizes, key=lambda size: size[0] * size[1])
+    ends = [f"{width}×{height}" for width, height in dict.fromkeys((by_area[0], by_area[-1]))]
+    are_square = all(width == height for width, height in sizes)
+    notes = [
+        f"{' to '.join(ends)} pixels → {'×'.join(map(str, shape))}"
+        + ("" if are_square else ", filled up to squares by mirroring")
+    ]
+    if n_paged := sum(fact.n_pages > 1 for fact in facts):
+        notes.append(f"{n_paged:,} files have several pages; the first is read")
+    return notes
 
 
-def _folder_truth(names: list[str], source: str) -> tuple[NDArray[np.int64], list[str]]:
+def folder_truth(names: list[str], source: str) -> tuple[NDArray[np.int64], list[str]]:
+    """The class of each file: the first folder in its name."""
     classes = [name.split(os.sep)[0] if os.sep in name else "" for name in names]
     if "" in classes:
         first = os.path.join(source, names[classes.index("")])

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from selfsort.data.folder import load_images
+from selfsort.data.hearing import SIDE
 from selfsort.data.image_set import ImageSet
 from selfsort.data.pictures import as_picture, encode, natural_side, tile
 from selfsort.data.pool import decode_files
-from selfsort.data.worker import FITS
+from selfsort.data.sound import load_sounds
+from selfsort.data.spectrogram import draw_spectrogram
+from selfsort.data.worker import FITS, SOUND
 from selfsort.errors import DataError
 from selfsort.files import inside
 
@@ -53,6 +56,8 @@ class Gallery(ABC):
     side: int
     fine_side: int
     """Sides of the small pictures, and of those for large thumbnails."""
+    has_clips = False
+    """Whether there are sounds to be played."""
 
     def sheet(self, rows: Sequence[int], *, is_fine: bool = False) -> EncodedPicture:
         """The small pictures of these images, ten in a row; with twice as many pixels each way if
@@ -69,6 +74,10 @@ class Gallery(ABC):
         if pixels is None:
             return None
         return _encode(Image.fromarray(pixels), is_smooth=max(pixels.shape) > SMOOTH)
+
+    def clip(self, row: int) -> Path | None:
+        """The file of a sound, to be played."""
+        return None
 
     @abstractmethod
     def _draw(self, rows: Sequence[int], side: int, fit: str) -> Iterable[NDArray[np.uint8] | None]:
@@ -134,14 +143,19 @@ class FolderGallery(Gallery):
         known = {row: self._kept.get(row) if is_small else None for row in rows}
         missing = [row for row, pixels in known.items() if pixels is None]
         begin = time.perf_counter()
-        answers = decode_files([self._file(row) for row in missing], side, fit=fit)
-        for row, answer in zip(missing, answers, strict=True):
-            known[row] = None if isinstance(answer, DataError) else answer.pixels
+        answers = self._decode([self._file(row) for row in missing], side, fit)
+        known |= dict(zip(missing, answers, strict=True))
         if is_small and missing:  # large photographs take longer, so fewer go on a sheet
             fitting = SHEET_SECONDS * len(missing) / max(time.perf_counter() - begin, 1e-6)
             self.pack = max(5, min(MAX_PACK, round(0.5 * self.pack + 0.5 * fitting)))
             self._keep({row: pixels for row in missing if (pixels := known[row]) is not None})
         return [known[row] for row in rows]
+
+    def _decode(
+        self, files: Sequence[Path], side: int, fit: str
+    ) -> Iterator[NDArray[np.uint8] | None]:
+        for answer in decode_files(files, side, fit=fit):
+            yield None if isinstance(answer, DataError) else answer.pixels
 
     def _keep(self, pictures: Mapping[int, NDArray[np.uint8]]) -> None:
         """The latest small pictures: those that stand for a cluster are asked for often."""
@@ -172,3 +186,32 @@ class FolderGallery(Gallery):
 
     def images(self, rows: NDArray[np.intp]) -> ImageSet:
         return load_images(self.root, size=self.size, names=[self.names[row] for row in rows])
+
+
+class SoundGallery(FolderGallery):
+    """Spectrograms of sound files, each heard when it is looked at; the files can be played."""
+
+    has_clips = True
+
+    def _decode(
+        self, files: Sequence[Path], side: int, fit: str
+    ) -> Iterator[NDArray[np.uint8] | None]:
+        for answer in decode_files(files, SIDE, fit=SOUND):
+            if isinstance(answer, DataError):
+                yield None
+            else:
+                picture = draw_spectrogram(answer.pixels[:, :, 0], min(side, BIG))
+                yield FITS[fit](picture, side)
+
+    def clip(self, row: int) -> Path | None:
+        """Nothing that a link leads to outside of the folder."""
+        file = self._file(row)
+        return file if file.resolve().is_relative_to(self.root.resolve()) else None
+
+    def sizes(
+        self, rows: Sequence[int], on_stage: Callable[[str, int, int], None]
+    ) -> list[tuple[int, int]]:
+        return [(SIDE, SIDE)] * len(rows)
+
+    def images(self, rows: NDArray[np.intp]) -> ImageSet:
+        return load_sounds(str(self.root), names=[self.names[row] for row in rows])

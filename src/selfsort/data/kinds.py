@@ -11,11 +11,13 @@ from selfsort.data.folder import OnFile, load_images
 from selfsort.data.image_set import ImageSet, as_image_set
 from selfsort.data.oddities import drop_copies
 from selfsort.data.series import as_series_set, load_series
+from selfsort.data.sound import as_sound_set, load_sounds
 from selfsort.errors import DataError
 from selfsort.schema import check, limits
 
 IMAGES = "images"
 SERIES = "series"
+SOUNDS = "sounds"
 FEATURES = "features"
 
 
@@ -79,6 +81,15 @@ KINDS: dict[str, Kind] = {
     SERIES: Kind(
         lambda reading, on_file: load_series(reading.source),
         lambda array, shape: as_series_set(array),
+    ),
+    SOUNDS: Kind(
+        lambda reading, on_file: load_sounds(
+            reading.source,
+            truth_from_folders=reading.folder_truth,
+            skip_broken=reading.skip_broken,
+            on_file=on_file,
+        ),
+        as_sound_set,
     ),
     FEATURES: Kind(
         lambda reading, on_file: load_features(

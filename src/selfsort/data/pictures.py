@@ -13,7 +13,9 @@ from selfsort.data.decode import fit_square
 from selfsort.data.image_set import ImageSet
 from selfsort.data.lines import MOST_LINES, draw_group, draw_series
 from selfsort.data.pool import decode_file
+from selfsort.data.spectrogram import draw_spectrogram
 from selfsort.errors import DataError
+from selfsort.text import things
 
 CELL = 44
 GAP = 3
@@ -27,6 +29,9 @@ LARGE = 256
 
 OF_PIXELS = ("images", "features")
 """Modalities that are shown by pixels and not drawn."""
+
+MOST_MEANT = 1000
+"""Sounds that the mean of a cluster is taken over, at most."""
 
 BLANK = 160
 """The grey of a picture whose file is gone."""
@@ -67,8 +72,7 @@ def render_clusters(
         top = GAP + cluster * step
         size = int((labels == cluster).sum())
         draw.text((8, top + 3), f"cluster {cluster}", fill=INK, font=large)
-        thing = images.modality.removesuffix("s") if size == 1 else images.modality
-        draw.text((8, top + 24), f"{size:,} {thing}", fill=GREY, font=small)
+        draw.text((8, top + 24), things(size, images.modality), fill=GREY, font=small)
         for column, index in enumerate(most_typical(labels, confidence, cluster, per_row)):
             canvas.paste(thumbnail(images, int(index)), (MARGIN + column * step, top))
     return encode(canvas, "PNG")
@@ -99,6 +103,7 @@ DRAWN: dict[str, Callable[[ImageSet, int, int], Image.Image]] = {
     "images": _pixels_as_picture,
     "features": _pixels_as_picture,
     "series": lambda series, index, side: draw_series(series.pixels[index], side),
+    "sounds": lambda sounds, index, side: draw_spectrogram(sounds.pixels[index, 0], side),
 }
 """How one thing of a modality becomes a picture."""
 
@@ -106,9 +111,14 @@ DRAWN: dict[str, Callable[[ImageSet, int, int], Image.Image]] = {
 def group_picture(
     images: ImageSet, rows: NDArray[np.integer[Any]], side: int
 ) -> Image.Image | None:
-    """The things of a cluster over each other, where that shows something; None for images."""
+    """The things of a cluster over each other, or their mean, where that shows something; None for
+    images.
+    """
     if images.modality in OF_PIXELS or not len(rows):
         return None
+    if images.modality == "sounds":
+        mean = images.read(rows[:MOST_MEANT]).mean(axis=(0, 1)).round().astype(np.uint8)
+        return draw_spectrogram(mean, side)
     return draw_group(images.read(rows[:MOST_LINES]), side)
 
 
@@ -151,7 +161,7 @@ def sharp_picture(images: ImageSet, index: int, side: int) -> Image.Image:
     """One image, at most `side` wide and high. Its file, if there is one, shows more than the
     network saw.
     """
-    if images.root is not None:
+    if images.root is not None and images.modality in OF_PIXELS:
         try:
             file = decode_file(images.root / images.names[index], side)
         except DataError:  # gone since it was read

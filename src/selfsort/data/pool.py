@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from selfsort.data.decode import Decoded
-from selfsort.data.worker import HEADER, LARGE, MAX_TEXT, REFUSED, Header
+from selfsort.data.worker import HEADER, LARGE, MAX_TEXT, REFUSED, SOUND, Header
 from selfsort.errors import DataError
 
 MAX_WORKERS = 8
@@ -37,8 +37,8 @@ CHUNK = 16
 def decode_files(
     files: Sequence[Path], size: int, *, fit: str = "square"
 ) -> Generator[Decoded | DataError, None, None]:
-    """Each file as a picture of `size`, made by `fit_square` or `shrink`, in their order; or the
-    error that says why not.
+    """Each file as a picture of `size`, as one of `FITS` makes it (or the spectrogram of a sound),
+    in their order; or the error that says why not.
     """
     import joblib  # slow to import, and not needed by the processes
 
@@ -114,24 +114,24 @@ class _Worker:
             self._send({"size": size, "fit": fit, "files": names})
             for file in files:
                 self.deadline = time.monotonic() + SECONDS
-                answers.append(self._answer(file, size))
+                answers.append(self._answer(file, size, fit))
         except (_CrashError, OSError):
             self.close()
             reason = f"took more than {SECONDS:g} s" if self.is_late else "its decoder crashed"
-            answers.append(_refusal(files[len(answers)], reason))
+            answers.append(_refusal(files[len(answers)], reason, fit))
         finally:
             self.deadline = math.inf
         return answers
 
-    def _answer(self, file: Path, size: int) -> Decoded | DataError:
+    def _answer(self, file: Path, size: int, fit: str) -> Decoded | DataError:
         header = self._header(size)
         if header.kind != LARGE:
-            return self._body(file, header)
+            return self._body(file, header, fit)
         self.deadline = math.inf
         with _ONE_LARGE_IMAGE:
             self.deadline = time.monotonic() + SECONDS
             self._send({})
-            return self._body(file, self._header(size))
+            return self._body(file, self._header(size), fit)
 
     def _header(self, size: int) -> Header:
         header = Header._make(HEADER.unpack(self._read(HEADER.size)))
@@ -140,9 +140,9 @@ class _Worker:
             raise _CrashError  # whatever it is now, it is not our program
         return header
 
-    def _body(self, file: Path, header: Header) -> Decoded | DataError:
+    def _body(self, file: Path, header: Header, fit: str) -> Decoded | DataError:
         if header.kind == REFUSED:
-            return _refusal(file, self._read(header.height).decode("utf-8", "replace"))
+            return _refusal(file, self._read(header.height).decode("utf-8", "replace"), fit)
         pixels = np.frombuffer(self._read(3 * header.height * header.width), dtype=np.uint8)
         return Decoded(
             pixels.reshape(header.height, header.width, 3),
@@ -253,9 +253,15 @@ if hasattr(os, "register_at_fork"):
 atexit.register(lambda: _WORKERS.close())
 
 
-def _refusal(file: Path, reason: str) -> DataError:
+def thing_of(fit: str) -> str:
+    """What a file that is read so should hold."""
+    return "sound" if fit == SOUND else "image"
+
+
+def _refusal(file: Path, reason: str, fit: str) -> DataError:
     """What a reader says may hold bytes of the file, which must not reach a terminal."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in reason)
     return DataError(
-        f"{file}: not a readable image ({printable}); remove it or use `skip_broken=True`."
+        f"{file}: not a readable {thing_of(fit)} ({printable}); remove it or use "
+        "`skip_broken=True`."
     )

@@ -9,14 +9,15 @@ import tarfile
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, NamedTuple
 
 from selfsort.data.decode import FORMATS
+from selfsort.data.hearing import SUFFIXES as SOUNDS
 from selfsort.data.tables import read_table
 from selfsort.errors import DataError, first_line
 from selfsort.files import MAX_ARRAY_BYTES
@@ -42,6 +43,7 @@ IGNORED = {
         ".jxl",
     ),
     "PDF": (".pdf",),
+    "sounds": SOUNDS,
     "archives": ARCHIVES,
 }
 """What a folder may hold that somebody could take for images to be sorted."""
@@ -71,11 +73,22 @@ def readable_suffixes() -> set[str]:
     }
 
 
-def find_images(folder: Path) -> Found:
-    """Every image file below `folder`, in a stable order; hidden ones are left out, links to
-    folders not followed.
+class Wanted(NamedTuple):
+    """Files of a kind: what one of them is, and how the names of those that can be read end."""
+
+    thing: str
+    suffixes: Callable[[], set[str]]
+
+
+IMAGES = Wanted("image", readable_suffixes)
+SOUND_FILES = Wanted("sound", lambda: set(SOUNDS))
+
+
+def find_below(folder: Path, wanted: Wanted) -> Found:
+    """Every such file below `folder`, in a stable order; hidden ones are left out, links to folders
+    not followed.
     """
-    known = readable_suffixes()
+    known = wanted.suffixes()
     files: list[Path] = []
     ignored: Counter[str] = Counter()
     for place, folders, names in os.walk(folder, onerror=_refuse_folder):
@@ -113,16 +126,17 @@ def list_ignored(ignored: Mapping[str, int]) -> str:
     """
     text = ", ".join(f"{count:,} {kind}" for kind, count in ignored.items())
     install = "; pip install 'selfsort[heic]' reads HEIC" if "HEIC" in ignored else ""
-    return text + install
+    hear = "; `kind='sounds'` sorts sounds" if "sounds" in ignored else ""
+    return text + install + hear
 
 
-def find_pattern(pattern: str) -> Found:
+def find_pattern(pattern: str, wanted: Wanted) -> Found:
     """The files that a pattern such as `photos/**/*.jpg` stands for."""
     matching = sorted(Path(name) for name in glob.glob(pattern, recursive=True))
-    known = readable_suffixes()
+    known = wanted.suffixes()
     files = [path for path in matching if path.is_file() and path.suffix.lower() in known]
     if not files:
-        raise DataError(f"{pattern}: no image file matches it; check the pattern.")
+        raise DataError(f"{pattern}: no {wanted.thing} file matches it; check the pattern.")
     return find_listed(files, len(matching) - len(files))
 
 
@@ -145,19 +159,18 @@ def is_archive(path: Path) -> bool:
 
 
 @contextmanager
-def unpack(path: Path) -> Iterator[Found]:
-    """The image files in a zip or tar file, in a temporary folder under numbers, so that no name in
-    it can lead anywhere.
+def unpack(path: Path, wanted: Wanted) -> Iterator[Found]:
+    """The wanted files in a zip or tar file, in a temporary folder under numbers, so that no name
+    in it can lead anywhere.
     """
     with tempfile.TemporaryDirectory(prefix="selfsort-") as place:
         try:
-            yield _unpack_into(path, Path(place))
+            yield _unpack_into(path, Path(place), wanted.suffixes())
         except (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, RuntimeError) as error:
             raise DataError(f"{path}: not a readable archive ({first_line(error)}).") from error
 
 
-def _unpack_into(path: Path, place: Path) -> Found:
-    known = readable_suffixes()
+def _unpack_into(path: Path, place: Path, known: set[str]) -> Found:
     files: list[Path] = []
     names: list[str] = []
     ignored: Counter[str] = Counter()

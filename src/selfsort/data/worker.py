@@ -1,5 +1,5 @@
-"""A process that decodes image files within limits of memory: jobs come on standard input, pictures
-leave on standard output.
+"""A process that decodes image and sound files within limits of memory: jobs come on standard
+input, pictures leave on standard output.
 """
 
 import json
@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from selfsort.data.decode import Fit, decode, fill_square, fit_square, load_readers, shrink
+from selfsort.data.decode import Decoded, Fit, decode, fill_square, fit_square, load_readers, shrink
+from selfsort.data.hearing import hear
 from selfsort.errors import first_line
 
 MEMORY = 384 << 20
@@ -24,6 +25,8 @@ LARGE_MEMORY = 1 << 30
 MAX_TEXT = 1000
 
 FITS: dict[str, Fit] = {"fill": fill_square, "square": fit_square, "shrink": shrink}
+SOUND = "sound"
+"""In the place of a fit: the file is heard, not seen."""
 
 HEADER = struct.Struct("<7I")
 PICTURE, REFUSED, LARGE = range(3)
@@ -65,12 +68,16 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         finally:
             allow(MEMORY)
 
+    def read(path: Path, size: int, fit: str) -> Decoded:
+        if fit == SOUND:
+            return hear(path)
+        return decode(path, size, FITS[fit], formats=formats, large=large)
+
     for line in jobs:
         job = json.loads(line)
         for name in job["files"]:
             try:
-                fit = FITS[job["fit"]]
-                image = decode(Path(name), job["size"], fit, formats=formats, large=large)
+                image = read(Path(name), job["size"], job["fit"])
             except MemoryError:
                 reason = f"needs more than {LARGE_MEMORY >> 20} MiB of memory"
             except Exception as error:  # Pillow's many readers raise whatever they stumble over

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from selfsort.data.gallery import MAX_PACK, EncodedPicture
@@ -29,6 +29,16 @@ from selfsort.report.static import read_static
 from selfsort.runs.export import EXPORTS
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+PLAYED = {
+    ".wav": "audio/wav",
+    ".flac": "audio/flac",
+    ".ogg": "audio/ogg",
+    ".oga": "audio/ogg",
+    ".opus": "audio/ogg",
+    ".mp3": "audio/mpeg",
+}
+"""What a browser is told of a sound file; no other file is sent."""
+
 MODULES = (
     "api.js",
     "app.js",
@@ -71,6 +81,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
                     kind: {"title": TITLES[kind], "images": rows}
                     for kind, rows in odd_rows(session.run.oddities).items()
                 },
+                has_clips=session.gallery.has_clips,
                 exports=[[kind, form.title, form.text] for kind, form in EXPORTS.items()],
                 exports_go_to=_shown(session.export_to),
                 columns=list(session.columns),
@@ -152,6 +163,13 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             return PlainTextResponse("the original file is missing or cannot be read\n", 410)
         return _picture(picture)
 
+    def clip(request: Request) -> Response:
+        file = session.gallery.clip(row_of(request.path_params["index"]))
+        kind = PLAYED.get(file.suffix.lower()) if file else None
+        if file is None or kind is None or not file.is_file():
+            return PlainTextResponse("no sound file, or it is missing by now\n", 410)
+        return FileResponse(file, media_type=kind, headers=KEEP)  # answers requests for a range
+
     def _rows(content: dict[str, Any]) -> NDArray[np.intp]:
         images = content.get("images")
         if not isinstance(images, list) or any(type(row) is not int for row in images):
@@ -218,6 +236,7 @@ def build_app(session: Session, *, token: str, port: int, log: Callable[[str], N
             Route("/api/labels", labels),
             Route("/api/sheet", sheet),
             Route("/api/image/{index}", image),
+            Route("/api/clip/{index}", clip),
             Route("/api/progress", progress),
             Route("/api/edit", edit, methods=["POST"]),
             Route("/api/learning", learning),

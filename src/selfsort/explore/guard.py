@@ -13,7 +13,7 @@ MAX_BODY = 2**20
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; "
-    "style-src 'self'; img-src 'self' data:; "
+    "style-src 'self'; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",

@@ -4,11 +4,8 @@ orderly end.
 
 import asyncio
 import os
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import suppress
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -65,8 +62,11 @@ def listen(port: int) -> socket.socket:
 
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:
-    """Answer requests until Ctrl-C or SIGTERM; then return, so that the caller can tidy up."""
-    with _sigterm_as_ctrl_c(), suppress(KeyboardInterrupt):
+    """Answer requests until Ctrl-C or SIGTERM; then return, so that the caller can tidy up.
+
+    uvicorn raises the signal again when it has ended; the caller has made it a KeyboardInterrupt.
+    """
+    with suppress(KeyboardInterrupt):
         build_server(app).run([listener])
 
 
@@ -81,19 +81,3 @@ def build_server(app: ASGIApp) -> uvicorn.Server:
         timeout_graceful_shutdown=2,
     )
     return uvicorn.Server(config)
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """uvicorn raises the signal again when it has ended; by default that would end the process
-    before anything is tidied up.
-    """
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

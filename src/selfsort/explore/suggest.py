@@ -16,6 +16,7 @@ from sklearn.cluster import KMeans
 from selfsort.explore.likeness import N_NEIGHBOURS, Rows, neighbours, spread
 from selfsort.report.typical import Points
 from selfsort.runs.state import State
+from selfsort.runs.tree import joins
 
 MAX_ASKED = 6000
 FEWEST_ASKED = 20
@@ -65,15 +66,33 @@ def list_suggestions(
         {"cluster": one.cluster, "into": one.into, "why": why_merge(one, state)}
         for one in suggest_merges(points, state)
     ]
+    if not merges and (coarser := next_coarser(points, state)):
+        why = "These two are most alike: the next step to coarser clusters."
+        merges = [{"cluster": coarser[0], "into": coarser[1], "why": why, "is_step": True}]
+    halves = all_halves(points, state)
+    good = [found for found in halves if found.across < APART]
     splits = [
         {
             "cluster": one.cluster,
             "parts": [examples(one.members[~one.is_second]), examples(one.members[one.is_second])],
-            "why": why_split(one),
+            "why": why_split(one) if good else f"{why_split(one)} The next step to finer clusters.",
+            "is_step": not good,
         }
-        for one in suggest_splits(points, state)
+        for one in (good or halves[:1])[:MAX_SHOWN]
     ]
     return {"merges": merges, "splits": splits}
+
+
+def next_coarser(points: Points, state: State) -> tuple[int, int] | None:
+    """The cluster to merge first on the way to coarser ones, and the larger one it belongs to."""
+    used = [cluster for cluster in state.clusters if len(state.members(cluster))]
+    inner = ~state.outliers & ~np.isnan(points[:, 0])
+    labels = np.where(inner, state.labels, -1)
+    if len(used) < 2:
+        return None
+    first = joins(points, labels, used)[0]
+    pair = sorted((used[first.first], used[first.second]), key=lambda one: (labels == one).sum())
+    return pair[0], pair[1]
 
 
 def suggest_merges(points: Points, state: State) -> list[Merge]:
@@ -100,9 +119,13 @@ def suggest_merges(points: Points, state: State) -> list[Merge]:
 
 def suggest_splits(points: Points, state: State) -> list[Halves]:
     """Clusters that fall into two halves, those whose halves touch least first."""
+    return [found for found in all_halves(points, state) if found.across < APART][:MAX_SHOWN]
+
+
+def all_halves(points: Points, state: State) -> list[Halves]:
+    """Every cluster that can be halved, those whose halves touch least first."""
     halves = [halves_of(points, state, cluster) for cluster in state.clusters]
-    good = [found for found in halves if found and found.across < APART]
-    return sorted(good, key=lambda found: found.across)[:MAX_SHOWN]
+    return sorted(filter(None, halves), key=lambda found: found.across)
 
 
 def halves_of(points: Points, state: State, cluster: int) -> Halves | None:

@@ -33,6 +33,14 @@ from selfsort.method.series import (
     network_length,
     series_for_sources,
 )
+from selfsort.method.sound import (
+    NETWORK_SIDE,
+    SoundPreparation,
+    common_bands,
+    get_sound_transforms,
+    jitter_sound,
+    sound_for_sources,
+)
 from selfsort.method.transforms import TransformSet, get_transforms
 from selfsort.settings import JitterConfig, NetworkConfig
 
@@ -126,6 +134,12 @@ def prepare_series(images: ImageSet, config: Config) -> Preparations:
     return Preparations(prepared, prepared)
 
 
+def prepare_sounds(images: ImageSet, config: Config) -> Preparations:
+    """Spectrograms of one size, the same for the network and for the refining classifier."""
+    prepared = SoundPreparation(config.images.size or NETWORK_SIDE, common_bands(images))
+    return Preparations(prepared, prepared)
+
+
 def prepare_features(images: ImageSet, config: Config) -> Preparations:
     """Rows as they are, for every use."""
     prepared = FeaturePreparation(images.read(slice(0, 1)).shape[1])
@@ -154,6 +168,18 @@ SERIES = Modality(
     may_be_symmetric=True,
 )
 
+SOUNDS = Modality(
+    name="sounds",
+    preparation=SoundPreparation,
+    prepare=prepare_sounds,
+    jitter=jitter_sound,
+    swap_context=keep_context,
+    get_transforms=get_sound_transforms,
+    build_encoder=build_encoder,
+    source_preparation=sound_for_sources,
+    may_be_symmetric=True,
+)
+
 
 def as_it_is(network: AnyPreparation, channels: int, size: int) -> AnyPreparation:
     """Features are described as the network would see them."""
@@ -170,5 +196,5 @@ FEATURES = Modality(
     build_encoder=build_feature_encoder,
     source_preparation=as_it_is,
 )
-MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES, FEATURES)}
+MODALITIES = {modality.name: modality for modality in (IMAGES, SERIES, SOUNDS, FEATURES)}
 """By the name that data sets and model files give."""

@@ -1,6 +1,6 @@
 """Time series as the method meets them: preparation, jitter, transformations, encoder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -112,11 +112,7 @@ def jitter_series(series: Tensor, config: JitterConfig, generator: torch.Generat
     """
     n_samples, _, length = series.shape
     right, wide, gain = torch.rand(3, n_samples, 1, generator=generator) * 2 - 1
-    places = torch.linspace(-1, 1, length)
-    grid = places * (wide * config.scale).exp() + right * 2 * config.shift
-    if config.elastic:
-        bends = torch.randn(n_samples, 1, WARP_POINTS, generator=generator) * config.elastic
-        grid = grid + functional.interpolate(bends, length, mode="linear", align_corners=True)[:, 0]
+    grid = bend(right, wide, length, config, generator)
     if config.shift or config.scale or config.elastic:
         flat = torch.stack([grid, torch.zeros_like(grid)], dim=2)[:, None].to(series.device)
         series = functional.grid_sample(
@@ -132,6 +128,20 @@ def jitter_series(series: Tensor, config: JitterConfig, generator: torch.Generat
         near = (torch.arange(length) / length - centre).abs() < 0.05 + 0.1 * extent
         series = series * ~(near & (chance < config.cutout))[:, None].to(series.device)
     return series
+
+
+def bend(
+    right: Tensor, wide: Tensor, length: int, config: JitterConfig, generator: torch.Generator
+) -> Tensor:
+    """Where each moment of something shifted (`right`, in [-1, 1], says how far), stretched
+    (`wide`) and bent in time is taken from, (n_samples, length) in [-1, 1].
+    """
+    places = torch.linspace(-1, 1, length)
+    grid = places * (wide * config.scale).exp() + right * 2 * config.shift
+    if config.elastic:
+        bends = torch.randn(len(right), 1, WARP_POINTS, generator=generator) * config.elastic
+        grid = grid + functional.interpolate(bends, length, mode="linear", align_corners=True)[:, 0]
+    return grid
 
 
 def keep_context(series: Tensor, share: float, generator: torch.Generator) -> Tensor:
@@ -182,20 +192,25 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 MIRRORS = "identity,reversal,inversion,both"
 
 
-def get_series_transforms(name: str) -> TransformSet:
-    """The transformations of series called `name`, with commas between them.
+def choose_transforms(
+    functions: Mapping[str, Callable[[Tensor], Tensor]], name: str
+) -> TransformSet:
+    """Those of the functions that `name` lists, with commas between them.
 
-    >>> [transform.name for transform in get_series_transforms("identity,reversal")]
+    >>> [transform.name for transform in choose_transforms(FUNCTIONS, "identity,reversal")]
     ['identity', 'reversal']
     """
     wanted = [piece.strip() for piece in name.split(",")]
-    is_known = set(wanted) <= set(FUNCTIONS) and len(set(wanted)) == len(wanted) >= 2
+    is_known = set(wanted) <= set(functions) and len(set(wanted)) == len(wanted) >= 2
     if not is_known or wanted[0] != "identity":
         raise ConfigError(
-            f"transforms={name!r} should be two or more of {', '.join(FUNCTIONS)} that start with "
+            f"transforms={name!r} should be two or more of {', '.join(functions)} that start with "
             "identity, such as identity,reversal."
         )
-    return TransformSet(tuple(Transform(piece, FUNCTIONS[piece]) for piece in wanted))
+    return TransformSet(tuple(Transform(piece, functions[piece]) for piece in wanted))
+
+
+get_series_transforms = partial(choose_transforms, FUNCTIONS)
 
 
 def build_series_encoder(

@@ -21,6 +21,7 @@ from selfsort.method.inputs import Inputs, infer_all
 from selfsort.method.patches import FROM_SIDE, Patches
 from selfsort.method.seeds import derive_generator
 from selfsort.method.series_descriptors import series_describers
+from selfsort.method.sound import sound_describers
 
 LESSON = 3000
 """Images that describers learn from, at most."""
@@ -57,6 +58,12 @@ SHAPES = {
     "echo": Shape(64, 0.0),
     "convolutions": Shape(128, 0.5),
     "strong convolutions": Shape(64, 0.0),
+    "gradients": Shape(128, 0.5),
+    "cepstra": Shape(64, 0.5),
+    "contours": Shape(64, 0.0),
+    "movements": Shape(64, 0.0),
+    "ripples": Shape(64, 0.0),
+    "words of 4": Shape(64, 0.0),
     "words of 8": Shape(64, 0.0),
     "words of 16": Shape(64, 0.0),
     "words of 32": Shape(64, 0.0),
@@ -154,6 +161,7 @@ def image_describers(
 DESCRIBERS: dict[str, Callable[[int, int, nn.Module | None], dict[str, nn.Module]]] = {
     "images": image_describers,
     "series": series_describers,
+    "sounds": sound_describers,
 }
 """What builds the describers of a modality from channels, size and a pretrained encoder."""
 

@@ -2,6 +2,8 @@
 is, a network has nothing to learn.
 """
 
+from math import prod
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -24,14 +26,16 @@ def distinct(inputs: Inputs, transforms: TransformSet, seed: int) -> list[str]:
     """The names of the transformations that a linear probe tells from all before them; the first
     is always among them.
 
-    The probe sees how often each of many convolutions gives a high answer. It learns from one half
-    of the series, each under both transformations, and is asked about the other half.
+    The probe sees how often each of many convolutions gives a high answer; the bands of a sound are
+    channels. It learns from one half of the series, each under both transformations, and is asked
+    about the other half.
     """
     rows = np.random.default_rng(seed).permutation(len(inputs))[:SAMPLE]
     series = inputs.read(np.sort(rows))
-    described = Convolutions(*inputs.preparation.shape)
-    described.learn(series, derive_generator("symmetry", seed))
-    looks = [described(one.apply(series))["convolutions"] for one in transforms]
+    *rest, length = inputs.preparation.shape
+    described = Convolutions(prod(rest), length)
+    described.learn(series.flatten(1, -2), derive_generator("symmetry", seed))
+    looks = [described(one.apply(series).flatten(1, -2))["convolutions"] for one in transforms]
     kept = [0]
     for number in range(1, len(looks)):
         if all(_are_distinct(looks[number], looks[other]) for other in kept):

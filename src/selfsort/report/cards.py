@@ -15,12 +15,15 @@ from selfsort.data.pictures import data_uri, group_picture, sharp_picture
 from selfsort.report.odd import TITLES, odd_rows
 from selfsort.report.typical import Points, borderline, most_typical
 from selfsort.runs.table import Assignments
+from selfsort.runs.tree import halves
 from selfsort.text import printable
 
 MAX_TABLE = 40
 N_TYPICAL = 8
 N_BORDERLINE = 4
 N_ODD = 8
+N_APART = 4
+N_HALF = 6
 MAX_COLUMNS = 3
 MAX_VALUES = 50
 """Columns of metadata that a card tells of, and their different values, at most."""
@@ -70,6 +73,14 @@ class Odd(NamedTuple):
     title: str
     size: int
     examples: list[Example]
+
+
+class Apart(NamedTuple):
+    """A cluster that falls into two halves: how many images each has, and some of them."""
+
+    number: int
+    sizes: tuple[int, int]
+    parts: tuple[list[Example], list[Example]]
 
 
 class Confusion(NamedTuple):
@@ -148,6 +159,28 @@ def odd_images(
         )
         for kind, rows in odd_rows(oddities).items()
     ]
+
+
+def falling_apart(
+    assignments: Assignments,
+    images: ImageSet | None,
+    points: Points | None,
+    numbers: Sequence[int],
+) -> list[Apart]:
+    """The clusters that fall into two halves first."""
+    if points is None:
+        return []
+    labels = np.where(assignments.inner, assignments.labels, -1)
+    found = []
+    for one in halves(points, labels, numbers)[:N_APART]:
+        shown_rows = [most_typical(p, assignments.confidence, points)[:N_HALF] for p in one.parts]
+        examples = [
+            [_example(int(row), assignments, images, SMALL_SIDE) for row in rows]
+            for rows in shown_rows
+        ]
+        sizes = (len(one.parts[0]), len(one.parts[1]))
+        found.append(Apart(one.cluster, sizes, (examples[0], examples[1])))
+    return found
 
 
 def _example(row: int, assignments: Assignments, images: ImageSet | None, side: int) -> Example:

@@ -12,18 +12,29 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from selfsort.data.image_set import ImageSet
-from selfsort.report.cards import cluster_card, confusion, odd_images, shown
+from selfsort.report.cards import (
+    Cluster,
+    cluster_card,
+    confusion,
+    falling_apart,
+    odd_images,
+    shown,
+)
 from selfsort.report.charts import count_chart, spectrum_chart, training_charts
 from selfsort.report.map import Projection
 from selfsort.report.map_drawing import N_COLOURS, N_SHAPES, draw_map
 from selfsort.report.static import read_static
+from selfsort.report.tree_drawing import Tree, draw_tree
 from selfsort.report.typical import Points, places
 from selfsort.runs.counts import say_number
 from selfsort.runs.record import Run
 from selfsort.runs.table import Assignments
+from selfsort.runs.tree import joins
 from selfsort.text import duration
 
 MAX_CLUSTERS = 256
+MAX_TREE = 100
+"""Clusters of a tree that can be drawn, at most."""
 
 
 def render_report(
@@ -60,6 +71,8 @@ def render_report(
     page: str = _template().render(
         run=replace(run, n_clusters=len(order)),
         clusters=clusters,
+        tree=_tree(clusters, assignments, points),
+        apart=falling_apart(assignments, images, points, numbers.tolist()),
         odd=odd_images(run.oddities, assignments, images),
         has_file_names=not all(name.isdecimal() for name in assignments.names),
         confidence=float(assignments.confidence.mean()) if len(assignments.confidence) else 0.0,
@@ -83,6 +96,20 @@ def render_report(
         script_hash=_hash(script),
     )
     return page
+
+
+def _tree(
+    clusters: Sequence[Cluster], assignments: Assignments, points: Points | None
+) -> Tree | None:
+    """How the clusters join into coarser ones, if there are enough of them and it can be seen."""
+    there = [cluster for cluster in clusters if cluster.size]
+    if points is None or not 3 <= len(there) <= MAX_TREE:
+        return None
+    numbers = [cluster.number for cluster in there]
+    labels = np.where(assignments.inner, assignments.labels, -1)
+    names = [cluster.name for cluster in there]
+    sizes = [cluster.size for cluster in there]
+    return draw_tree(joins(points, labels, numbers), numbers, names, sizes)
 
 
 def _hash(text: str) -> str:

@@ -12,18 +12,19 @@ WORTH = 0.25
 def alternatives(
     curve: Sequence[Sequence[float]], n_clusters: int
 ) -> tuple[int | None, int | None]:
-    """The best peak below and above the number that was taken, if there are any worth naming.
+    """The best peak below and above the number that was taken, if there are any worth naming; the
+    ends of the curve are no peaks.
 
     >>> alternatives([(2, 0.1), (3, 0.5), (4, 0.1), (5, 0.0), (6, 0.9), (7, 0.2), (9, 0.1)], 6)
     (3, None)
     """
     heights = [height for _, height in curve]
     least = WORTH * max(heights, default=0.0)
-    around = zip([-1.0, *heights], heights, [*heights[1:], -1.0], strict=False)
+    inner = zip(curve[1:-1], heights, heights[2:], strict=False)
     peaks = {
         int(number): height
-        for (number, height), (before, own, after) in zip(curve, around, strict=True)
-        if own > max(before, after) and own >= least and least > 0
+        for (number, height), before, after in inner
+        if height > max(before, after, 0.0) and height >= least
     }
     far = {k: height for k, height in peaks.items() if abs(k - n_clusters) > NEAR * n_clusters}
     coarser = [k for k in far if k < n_clusters]
@@ -36,7 +37,7 @@ def alternatives(
 def say_number(curve: Sequence[Sequence[float]], n_clusters: int) -> str:
     """One sentence for people.
 
-    >>> say_number([(3, 0.5), (4, 0.1), (6, 0.9), (7, 0.2)], 6)
+    >>> say_number([(2, 0.1), (3, 0.5), (4, 0.1), (6, 0.9), (7, 0.2)], 6)
     '6, or 3 if you want coarser groups'
     """
     coarser, finer = alternatives(curve, n_clusters)

@@ -29,6 +29,7 @@ from selfsort.training.pretrain import share_learned
 SORT_BY_SOURCES = {
     "images": sort_by_sources,
     "series": sort_by_joining,
+    "sounds": sort_by_joining,
     "features": sort_by_features,
 }
 """How a modality is sorted by all sources together."""

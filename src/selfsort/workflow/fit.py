@@ -31,6 +31,7 @@ from selfsort.sorting.detail import source_size
 from selfsort.sorting.diagnosis import Watch
 from selfsort.sorting.estimator import SelfSort
 from selfsort.sorting.methods import check_request
+from selfsort.text import things
 from selfsort.workflow.alignment import alignment_of, load_reference
 from selfsort.workflow.given import teach_job
 from selfsort.workflow.images import Callbacks, read_source, read_test, refuse_inside
@@ -191,7 +192,8 @@ def _start(folder: RunFolder, job: FitJob, callbacks: Callbacks, *, is_new: bool
     save_job(folder, job)
     shape = "×".join(map(str, images.pixels.shape[1:]))
     machine = f"{device}, {threads} threads, {precision} bits"
-    callbacks.tell(f"{images.source}: {len(images):,} images of {shape}, {machine}")
+    count = things(len(images), images.modality)
+    callbacks.tell(f"{images.source}: {count} of {shape}, {machine}")
     if config.sources.max_images:
         callbacks.tell(encoder.reason)
     try:

@@ -5,7 +5,7 @@ import { DRAGGED, Grid } from "./grid.js";
 import { act, compare, learn } from "./learn.js";
 import { Atlas } from "./map.js";
 import { choose } from "./picker.js";
-import { picture, prefetch, show } from "./pictures.js";
+import { picture, play, prefetch, show } from "./pictures.js";
 import { Review } from "./review.js";
 import { suggest } from "./suggestions.js";
 
@@ -13,7 +13,8 @@ const PAGE = 100;
 const number = (value) => value.toLocaleString("en");
 const percent = (value) => `${Math.round(100 * value)} %`;
 const lastPage = (count) => Math.max(0, Math.floor((count - 1) / PAGE) * PAGE);
-const images = (count) => `${number(count)} image${count === 1 ? "" : "s"}`;
+const { kind } = document.body.dataset; // images, series, …
+const images = (count) => `${number(count)} ${count === 1 && kind !== "series" ? kind.slice(0, -1) : kind}`;
 
 let state, view, total = 0, offset = 0, isReviewing = false, isMap = false, drawing = 0, sending = Promise.resolve();
 let ahead = {}; // the page that will probably be opened next
@@ -389,6 +390,7 @@ async function startReview() {
 
 function endReview() {
   toggleReview(false);
+  play(byId("review-clip"), null);
   say("Review ended.");
   open(view, offset);
   byId("start-review").focus();

@@ -1,5 +1,5 @@
 // One dialog for every question, and one that shows an image large.
-import { strip } from "./pictures.js";
+import { play, playOrPause, strip } from "./pictures.js";
 
 // Asks for the values of some fields. Returns them by name, or null. `check` returns what is wrong with them, if anything.
 export function ask({ title, text = "", ok, fields, check = () => "" }) {
@@ -47,12 +47,14 @@ export class Viewer {
     Object.assign(this, { facts, examples, step, onSimilar });
     this.dialog = byId("viewer");
     this.image = byId("viewer-image");
+    this.clip = byId("viewer-clip");
+    this.dialog.addEventListener("close", () => play(this.clip, null));
     this.image.onload = () => this.image.classList.toggle("pixels", this.image.naturalWidth <= 64);
     byId("viewer-previous").onclick = () => this.go(-1);
     byId("viewer-next").onclick = () => this.go(1);
     byId("viewer-similar").onclick = () => { this.dialog.close(); this.onSimilar(this.item); };
     this.dialog.addEventListener("keydown", (event) => {
-      const action = { ArrowLeft: () => this.go(-1), ArrowRight: () => this.go(1), n: () => byId("viewer-similar").click() }[event.key];
+      const action = { ArrowLeft: () => this.go(-1), ArrowRight: () => this.go(1), n: () => byId("viewer-similar").click(), p: () => playOrPause(this.clip) }[event.key];
       if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       action();
@@ -73,6 +75,7 @@ export class Viewer {
     this.item = item;
     this.image.src = `api/image/${item.i}`;
     this.image.alt = item.name;
+    play(this.clip, item);
     byId("viewer-name").textContent = item.name;
     byId("viewer-facts").textContent = this.facts(item);
     const { label, rows, pack } = this.examples(item);

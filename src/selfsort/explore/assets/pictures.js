@@ -51,3 +51,17 @@ export function strip(label, rows, pack) {
   queueMicrotask(() => show(thumbs, rows.map((i) => ({ i })), pack));
   return box;
 }
+
+// Plays the sound of an item, if the page has a player; none ends what plays. A browser may want a click first.
+export function play(player, item) {
+  if (!player) return;
+  player.hidden = !item;
+  if (item) player.src = `api/clip/${item.i}`;
+  else player.pause();
+  if (item) player.play().catch(() => {});
+}
+
+export function playOrPause(player) {
+  if (player?.paused) player.play().catch(() => {});
+  else player?.pause();
+}

@@ -2,9 +2,9 @@
 // would teach most, and every so many answers it learns.
 import { likely, page, request } from "./api.js";
 import { Picker } from "./picker.js";
-import { strip } from "./pictures.js";
+import { play, playOrPause, strip } from "./pictures.js";
 
-const LETTERS = [..."abcdefghijklmnpqstuvwxyz"]; // o marks an outlier, r is for review
+const LETTERS = [..."abcdefghijklmnqstuvwxyz"]; // o marks an outlier, p plays a sound, r is for review
 const BATCH = 50;
 const LESSON = 10; // answers after which it learns
 const COMPARED = 3; // clusters of which larger examples are shown
@@ -76,6 +76,7 @@ export class Review {
     else if (key === "arrowleft") this.then(() => this.go(-1));
     else if (key === "arrowright") this.then(() => this.skip());
     else if (key === "o") this.then(() => this.decide({ op: "mark", outlier: true }));
+    else if (key === "p" && byId("review-clip")) playOrPause(byId("review-clip"));
     else if (key === "escape") this.onEnd();
     else if (key === "/") this.search.focus();
     else if (this.keys.has(key)) this.then(() => this.decide({ op: "move", to: this.keys.get(key) }));
@@ -124,6 +125,7 @@ export class Review {
     image.hidden = !item;
     image.onload = () => image.classList.toggle("pixels", image.naturalWidth <= 64);
     if (item) image.src = `api/image/${item.i}`;
+    play(byId("review-clip"), item);
     if (this.queue[this.at + 1]) new Image().src = `api/image/${this.queue[this.at + 1].i}`; // so that it is there in time
     image.alt = item?.name ?? "";
     byId("review-name").textContent = item?.name ?? "All images have been reviewed.";

@@ -17,13 +17,13 @@ export async function suggest(state, title) {
       return box;
     };
     const cards = [
-      ...merges.map(({ cluster, into, why }) => card(
-        `${title(cluster)} and ${title(into)} look alike`, why,
+      ...merges.map(({ cluster, into, why, is_step }) => card(
+        `${is_step ? "Coarser: " : ""}${title(cluster)} and ${title(into)} look alike`, why,
         [cluster, into].map((id) => strip(title(id), examples(id), state.pack)),
         `Merge ${title(cluster)} into ${title(into)}`, { op: "merge", cluster, into },
       )),
-      ...splits.map(({ cluster, parts, why }) => card(
-        `${title(cluster)} holds two kinds`, why,
+      ...splits.map(({ cluster, parts, why, is_step }) => card(
+        `${is_step ? "Finer: " : ""}${title(cluster)} ${is_step ? "in two" : "holds two kinds"}`, why,
         parts.map((rows, place) => strip(place ? "the other" : "the one", rows, state.pack)),
         `Split ${title(cluster)}`, { op: "split", cluster, parts: "suggested" },
       )),
