@@ -22,13 +22,7 @@ from scipy.spatial.distance import squareform
 from selfsort.clustering.count import SMALLEST, count_by_learning
 from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, count_votes, neighbours_for
 from selfsort.clustering.judge import Labels
-from selfsort.clustering.spectral import (
-    ClusterCount,
-    embedding,
-    join,
-    nearest,
-    spectrum,
-)
+from selfsort.clustering.spectral import count_roughly, embedding, join, nearest, spectrum
 
 NEAR, FAR = 3, 5
 """The second graph of sounds has so many neighbours for so many of the first."""
@@ -85,7 +79,7 @@ def join_graphs(
     whole = csr_array(sum(join(each) for each in near))
     n_things = whole.shape[0]
     shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, n_things))
-    count = count_gap(shown.values, n_things)
+    count = count_roughly(shown.values, n_things)
     n_clusters = n_clusters or count.n_clusters
     _, n_near = neighbours_for(n_things / n_clusters)
     kinds: list[csr_array] = []
@@ -96,30 +90,6 @@ def join_graphs(
     fusion = _agree(n_clusters, kinds, _ward_of_graph, on_step)
     eigenvalues = [round(float(value), 5) for value in shown.values]
     return replace(fusion, cluster_count=count, eigenvalues=eigenvalues)
-
-
-def count_gap(values: NDArray[np.float64], n_things: int) -> ClusterCount:
-    """The number of clusters where classes are not cleanly apart: the distance d of the eigenvalues
-    from 1 then grows over several of them and not at one.
-
-    The largest k^0.3 · log(d_⌊1.1 k⌋₊₂ / d_⌈0.9 k⌉), for k up to a twelfth of the images. The power
-    makes up for what a random graph would show: there the growth from one to the next falls with k.
-    The clarity compares with the best k that is not within a quarter of this one.
-
-    >>> values = np.r_[1 - 0.01 * np.arange(10), 0.3 - 0.002 * np.arange(12)]
-    >>> count_gap(values, 300).n_clusters
-    10
-    """
-    distances = np.log(np.maximum(1 - np.asarray(values, dtype=float), 1e-4))
-    last = len(distances) - 1
-    numbers = np.arange(2, max(3, min(last, n_things // 12 + 1)))
-    after = np.minimum((1.1 * numbers).astype(int) + 1, last)
-    before = np.minimum(np.maximum(np.ceil(0.9 * numbers).astype(int) - 1, 1), last)
-    growth = numbers**0.3 * (distances[after] - distances[before])
-    found = int(numbers[growth.argmax()])
-    others = growth[np.abs(numbers - found) > found / 4]
-    second = max(float(others.max()), 1e-9) if len(others) else 1e-9
-    return ClusterCount(found, round(min(float(growth.max()) / second, 1e3), 3))
 
 
 def _agree(
