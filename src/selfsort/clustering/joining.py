@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
@@ -52,7 +52,7 @@ def join_sources(
     if n_clusters is None:
         trees = [_tree(distances) for distances in kinds[: len(apart) + 1]]
         curve = count_by_learning(
-            lambda k: [cut_tree(tree, k)[:, 0].astype(np.int64) for tree in trees],
+            lambda k: [cut(tree, k) for tree in trees],
             list(vectors.values()),
             most=max(2, min(max_clusters, len(trees[0]) // SMALLEST)),
         )
@@ -95,13 +95,13 @@ def join_graphs(
 def _agree(
     n_clusters: int,
     kinds: Sequence[Any],
-    cut: Callable[[Any, int], Labels],
+    cut_one: Callable[[Any, int], Labels],
     on_step: OnStep | None,
 ) -> Fusion:
     """Cut each of the kinds, and join those that most opinions have together."""
     opinions = []
     for kind in kinds:
-        opinions.append(cut(kind, n_clusters))
+        opinions.append(cut_one(kind, n_clusters))
         if on_step:
             on_step(len(opinions), len(kinds))
     members = np.concatenate([np.eye(n_clusters)[labels] for labels in opinions], axis=1)
@@ -137,7 +137,11 @@ def ward(distances: Distances, n_clusters: int) -> Labels:
     >>> ward(squared_distances(np.float32([[0, 0], [9, 9], [0, 1]])), 2).tolist()
     [0, 1, 0]
     """
-    tree = _tree(distances)
+    return cut(_tree(distances), n_clusters)
+
+
+def cut(tree: NDArray[np.float64], n_clusters: int) -> Labels:
+    """A tree, as scipy writes it, cut where it has so many clusters."""
     n_points = len(tree) + 1
     n_joined = max(0, n_points - n_clusters)
     pairs = tree[:n_joined, :2].astype(np.int64)
