@@ -21,6 +21,8 @@ from selfsort.settings import (
 RECIPES: dict[str, Config] = {
     # Kilinc & Uysal, ICLR 2018, section 4.1: the defaults of `Config` are the paper's.
     "paper": Config(),
+    # The same authors' method for a few labels, with the network above; needs --labels.
+    "gar": Config(method="gar", transforms="none", training=TrainingConfig(epochs=50)),
     # More accurate at a small part of the cost; docs/method.md explains each choice,
     # benchmarks/ablations.md measures it.
     "standard": Config(

@@ -7,14 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processes import Command
-from selfsort.metrics import score
-from selfsort.runs.edits import Mark, Merge, Rename
-from selfsort.runs.folder import RunFolder
-from selfsort.runs.journal import Journal
-from selfsort.runs.results import load_run, start_of
-from selfsort.runs.versions import list_versions
-from teaching import (
+from answering import (
     CLASSES,
     answer_questions,
     clusters_of_classes,
@@ -24,6 +17,13 @@ from teaching import (
     write_labels,
     write_rows,
 )
+from processes import Command
+from selfsort.metrics import score
+from selfsort.runs.edits import Mark, Merge, Rename
+from selfsort.runs.folder import RunFolder
+from selfsort.runs.journal import Journal
+from selfsort.runs.results import load_run, start_of
+from selfsort.runs.versions import list_versions
 from test_cli import fail, succeed
 
 _, TRUTH = rows_of_digits()
@@ -177,7 +177,7 @@ def test_labels_that_cannot_be_are_one_line_and_leave_nothing(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("moment", [1, 2, 5, 10, 17, 24, 31])
+@pytest.mark.parametrize("moment", [2, 9, 24])
 def test_a_kill_while_learning_leaves_the_old_version_whole(
     run: Path, tmp_path: Path, moment: int
 ) -> None:

@@ -20,9 +20,9 @@ def blobs(seed: int, *, n: int = 60, k: int = 3, spread_by: float = 0.4) -> np.n
     return points.astype(np.float32)
 
 
-def source(vectors: np.ndarray) -> Neighbours:
-    """These points as a source."""
-    return Neighbours([nearest(vectors, 12)], vectors=vectors)
+def near(points: np.ndarray) -> Neighbours:
+    """A source that has these points."""
+    return Neighbours([nearest(points, 12)], vectors=points)
 
 
 TRUTH = np.repeat(np.arange(3), 60)
@@ -70,9 +70,9 @@ def test_labels_tell_which_source_is_right() -> None:
     """One source knows the classes; three others, which agree, know something else."""
     other = np.random.default_rng(0).permutation(len(TRUTH))
     misleading = blobs(3, spread_by=0.1)[other]
-    sources = {"right": source(blobs(2))}
+    sources = {"right": near(blobs(2))}
     for name in ("x", "y", "z"):
-        sources[name] = source(misleading)
+        sources[name] = near(misleading)
     draw = np.random.default_rng(0)
     rows = np.concatenate(
         [draw.choice(np.flatnonzero(c == TRUTH), 5, replace=False) for c in range(3)]
@@ -84,8 +84,8 @@ def test_labels_tell_which_source_is_right() -> None:
 
 def test_a_wrong_label_is_doubted_and_a_class_without_labels_is_found() -> None:
     sources = {
-        "one": source(blobs(4)),
-        "two": source(blobs(5)),
+        "one": near(blobs(4)),
+        "two": near(blobs(5)),
     }
     rows = [0, 5, 10, 15, 61, 66, 71, 76, 30]
     classes = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])  # the last one is wrong
@@ -114,7 +114,7 @@ def test_clusters_do_not_cross_parents() -> None:
 
 def test_corrections_flip_the_group_that_they_are_in_and_no_other() -> None:
     points = np.concatenate([blobs(7), blobs(8, n=20, k=1) + np.eye(1, 8, 5, dtype=np.float32) * 2])
-    sources = {"one": source(points)}
+    sources = {"one": near(points)}
     weak = np.concatenate(
         [TRUTH, np.zeros(20, dtype=np.int64)]
     )  # a group that is with the wrong class

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from answering import clusters_of_classes, fit_digits, rows_of_digits
 from exploring import Explored, screenshot
 from selfsort.metrics import score
 from selfsort.runs.results import load_run
 from selfsort.runs.versions import list_versions
-from teaching import clusters_of_classes, fit_digits, rows_of_digits
 
 _, TRUTH = rows_of_digits()
 
@@ -102,6 +102,7 @@ def test_learn_shows_what_moves_and_waits_for_a_decision(taught: Explored) -> No
     assert load_run(folder).run.version == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_while_it_learns_loses_nothing(
     taught: Explored, browser: Browser
 ) -> None:

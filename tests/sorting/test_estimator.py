@@ -38,6 +38,7 @@ TINY_STANDARD = {
     "recluster.min_steps": 1,
     "recluster.opinions": 1,
 }
+NETWORK_ALONE = {**TINY_STANDARD, "sources.max_images": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -66,11 +67,20 @@ def exempt(estimator: SelfSort) -> dict[str, str]:
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
         small(3, epochs=1, kind="squares"),
-        small(3, epochs=1, kind="squares", recipe="standard", settings=TINY_STANDARD),
+        small(3, epochs=1, kind="squares", recipe="standard", settings=NETWORK_ALONE),
     ],
     expected_failed_checks=exempt,
 )
 def test_scikit_learn_contract(estimator: SelfSort, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [small(3, epochs=1, kind="squares", recipe="standard", settings=TINY_STANDARD)],
+    expected_failed_checks=exempt,
+)
+def test_scikit_learn_contract_of_all_sources(estimator: SelfSort, check: Any) -> None:
     check(estimator)
 
 

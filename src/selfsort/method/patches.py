@@ -15,6 +15,9 @@ from selfsort.method.shapes import Images
 
 N_ATOMS = 256
 N_PATCHES = 40_000
+N_EACH = 50
+"""Patches that the atoms are learned from, and so many for each image of a small set."""
+
 N_ROUNDS = 10
 QUIET = 0.01
 """Added to a patch's variance, so that noise in flat parts is not blown up."""
@@ -76,8 +79,9 @@ class Patches(nn.Module):
         """Random patches, each centred and scaled."""
         windows = images.unfold(2, self.side, 1).unfold(3, self.side, 1)
         n_places = windows.shape[2]
-        which = torch.randint(len(images), (N_PATCHES,), generator=generator)
-        top, left = torch.randint(n_places, (2, N_PATCHES), generator=generator)
+        n_patches = min(N_PATCHES, max(N_EACH * len(images), 10 * N_ATOMS))
+        which = torch.randint(len(images), (n_patches,), generator=generator)
+        top, left = torch.randint(n_places, (2, n_patches), generator=generator)
         patches: Tensor = windows[which, :, top, left].flatten(1)
         patches = patches - patches.mean(dim=1, keepdim=True)
         scaled: Tensor = patches / (patches.var(dim=1, keepdim=True) + QUIET).sqrt()

@@ -134,6 +134,8 @@ def get_transforms(name: str) -> TransformSet:
     >>> [transform.name for transform in get_transforms("{T1..T3}")]
     ['T1', 'T2', 'T3']
     """
+    if name == "none":  # for images with real parents, or labels
+        return _numbered()
     if name in TRANSFORM_SETS:
         return TRANSFORM_SETS[name]
     wanted: list[str] = []

@@ -9,6 +9,7 @@ from selfsort.config import Config
 from selfsort.data.image_set import ImageSet
 from selfsort.errors import ConfigError, DataError
 from selfsort.method.encoders import settle_encoder
+from selfsort.sorting.by_gar import fit_gar
 from selfsort.sorting.ensemble import fit_selfsort
 from selfsort.sorting.familiarity import learn_familiarity
 from selfsort.sorting.model import Model
@@ -23,7 +24,7 @@ class Method(Protocol):
     ) -> Model: ...
 
 
-METHODS: dict[str, Method] = {"selfsort": fit_selfsort}
+METHODS: dict[str, Method] = {"selfsort": fit_selfsort, "gar": fit_gar}
 """To add a method, write a function in a module of its own and add a line here; from outside the
 package: `METHODS["name"] = function`.
 """

@@ -64,6 +64,11 @@ def fit_one(
         config = config.replace({"training.give_up": 0.0, "sources.unsure": 0.0})
     trained = start_network(images, config=config, seed=seed, hooks=hooks)
     assert trained.transforms is not None, "a new network knows them"
+    if not trained.has_task and trained.modality.name == "images":
+        raise ConfigError(
+            "transforms='none' leaves nothing to learn from; give parents (`parents`), or "
+            "transformations."
+        )
     history = trained.train(images, hooks) if trained.has_task else []
     if history:
         trained = replace(trained, learned=share_learned(history, trained.network.head.nodes[0]))
