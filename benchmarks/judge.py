@@ -134,24 +134,37 @@ def main() -> None:
     make_folder(results)
     stored = [path.stem.rsplit("-", 1) for path in chosen.store.glob("*.npz")]
     stored = sorted(stored, key=lambda pair: (pair[1], SETS.index(pair[0])))
-    pool: dict[str, ImageSet] = {}
     for name, seed in [] if chosen.page else stored:
         path = results / f"{name}-{seed}.json"
-        if path.exists():
-            continue
-        found = measure(name, int(seed), chosen.store)
-        if int(seed) == 0:
-            if not pool:
-                for other in SETS:
-                    images = load(other, chosen.data)
-                    rows = np.random.default_rng(5).permutation(len(images))[:FOREIGN]
-                    pool[other] = images.take(np.sort(rows))
-            found["strangers"] = measure_strangers(name, 0, chosen.data, pool)
-        save_json(path, found)
-        print({key: value for key, value in found.items() if key != "curve"}, flush=True)
-    fits = [json.loads(path.read_text()) for path in results.glob("*.json")]
+        if not path.exists():
+            save_json(path, found := measure(name, int(seed), chosen.store))
+            print({key: value for key, value in found.items() if key != "curve"}, flush=True)
+    missing = [name for name in SETS if not (results / f"{name}-strangers.json").exists()]
+    pool = {} if chosen.page or not missing else draw_foreign(chosen.data)
+    for name in missing if pool else []:
+        found = measure_strangers(name, 0, chosen.data, pool)
+        save_json(results / f"{name}-strangers.json", found)
+        print(name, found["marked"], found["false"], flush=True)
+    fits, strangers = [], {}
+    for path in results.glob("*.json"):
+        name, _, part = path.stem.rpartition("-")
+        found = json.loads(path.read_text())
+        if part == "strangers":
+            strangers[name] = found
+        else:
+            fits.append(found)
     fits.sort(key=lambda fit: (fit["seed"], SETS.index(fit["name"])))
-    write_page(Fits(fits), chosen.out)
+    write_page(Fits(fits, strangers), chosen.out)
+
+
+def draw_foreign(data: Path) -> dict[str, ImageSet]:
+    """Some images of each set."""
+    pool = {}
+    for name in SETS:
+        images = load(name, data)
+        rows = np.random.default_rng(5).permutation(len(images))[:FOREIGN]
+        pool[name] = images.take(np.sort(rows))
+    return pool
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ def estimates(fits: Sequence[dict[str, Any]]) -> tuple[NDArray[np.float64], NDAr
 class Fits:
     """All fits that were measured, with means over sets and over seeds."""
 
-    def __init__(self, fits: list[dict[str, Any]]) -> None:
+    def __init__(self, fits: list[dict[str, Any]], strangers: dict[str, Any]) -> None:
         self.all = fits
         self.names = list(dict.fromkeys(fit["name"] for fit in fits))
         self.seeds = sorted({fit["seed"] for fit in fits})
         self.left_out, self.line = estimates(fits)
-        self.strangers = [fit["strangers"] for fit in fits if "strangers" in fit]
+        self.strangers = strangers
 
     def of_set(self, name: str, values: Iterable[float]) -> list[float]:
         """Those of the values, one for each fit, that belong to this set."""
@@ -105,12 +105,12 @@ def summary(fits: Fits) -> list[list[str]]:
         ],
         [
             "foreign images marked",
-            f"{mean(one['marked'] for one in fits.strangers):.1%}",
+            f"{mean(one['marked'] for one in fits.strangers.values()):.1%}",
             *("0 %", "80 %", "95 %"),
         ],
         [
             "unseen images of the same set marked",
-            f"{mean(one['false'] for one in fits.strangers):.1%}",
+            f"{mean(one['false'] for one in fits.strangers.values()):.1%}",
             *("–", "5 %", "5 %"),
         ],
     ]
@@ -118,14 +118,13 @@ def summary(fits: Fits) -> list[list[str]]:
 
 HEAD = (
     "set", "seeds", "best candidate", "judge's first", "final", "Spearman", "estimated, left out",
-    "AUROC", "k", "`-k auto`", "foreign marked, %", "own marked, %",
+    "AUROC", "k", "`-k auto`",
 )  # fmt: skip
 
 
 def row_of(fits: Fits, name: str) -> list[object]:
     """The figures of a set."""
     own = [fit for fit in fits.all if fit["name"] == name]
-    strangers = [fit["strangers"] for fit in own if "strangers" in fit]
     estimated = mean(fits.of_set(name, map(float, fits.left_out)))
     return [
         name,
@@ -136,7 +135,6 @@ def row_of(fits: Fits, name: str) -> list[object]:
         f"{mean(fit['auroc'] for fit in own):.2f}",
         own[0]["n_clusters"],
         ", ".join(str(fit["counted"]) for fit in own),
-        *(f"{100 * mean(one[key] for one in strangers):.0f}" for key in ("marked", "false")),
     ]
 
 
@@ -146,6 +144,10 @@ def write_page(fits: Fits, out: Path) -> None:
     within = errors[round(0.8 * (len(errors) - 1))]
     tightness, learned, always = fits.line
     asked = markdown_table(["what", "measured", "before", "at least", "the aim"], summary(fits))
+    marked = [
+        [name, *(f"{100 * one[key]:.0f}" for key in ("marked", "false"))]
+        for name, one in sorted(fits.strangers.items())
+    ]
     text = f"""# The judge
 
 Written by `python benchmarks/judge.py` from what `python benchmarks/judge_store.py` has kept:
@@ -164,5 +166,7 @@ Foreign images are {FOREIGN} of each other set, brought to the same size and col
 model has seen 80 % of its own set, and the other 20 % are the unseen ones (seed 0).
 
 {markdown_table(HEAD, [row_of(fits, name) for name in fits.names])}
+
+{markdown_table(["set", "foreign marked, %", "own marked, %"], marked)}
 """
     (out / "judge.md").write_text(text)

@@ -12,7 +12,7 @@ def fit(name: str, seed: int, accuracy: float, tightness: float) -> dict[str, ob
     return {
         "name": name, "seed": seed, "n_clusters": 10, "best": accuracy + 0.1, "first": accuracy,
         "accuracy": accuracy, "spearman": 0.8, "score": 0.5, "tightness": tightness, "auroc": 0.7,
-        "counted": 12 if seed else 20, "strangers": {"marked": 0.9, "false": 0.05},
+        "counted": 12 if seed else 20,
     }  # fmt: skip
 
 
@@ -32,8 +32,9 @@ def test_an_estimate_has_not_seen_its_own_set(tmp_path: Path) -> None:
     again, _ = estimates(spoiled)
     assert again[4] == pytest.approx(found[4], abs=1e-9)
     assert again[0] != pytest.approx(found[0], abs=1e-3)
-    write_page(Fits(fits), tmp_path)
+    write_page(Fits(fits, {"set 1": {"marked": 0.9, "false": 0.05}}), tmp_path)
     page = (tmp_path / "judge.md").read_text()
     assert "| regret: best candidate less the judge's first | 10.0 ± 0.0 |" in page
     assert "| 5 of 10 fits |" in page
     assert "| set 4 | 2 |" in page
+    assert "| set 1 | 90 | 5 |" in page

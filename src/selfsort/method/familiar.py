@@ -8,7 +8,8 @@ c, the leading directions u_j of half of the images and their variances v_j,
 
 The other half of the images, which have not been seen, shows how these numbers are distributed: a
 normal distribution, whose Mahalanobis distance compares an image with all. One image of twenty of
-the set itself is farther away than the limit.
+the set itself is farther away than the limit. Then the halves change places, so that no image of
+the set is judged by its own directions alone: a stranger is what both call one.
 """
 
 from collections.abc import Mapping
@@ -29,8 +30,8 @@ LESSON = 2000
 
 MAX_SIDE = 64
 N_DIRECTIONS = 32
-FALSE_MARKS = 0.05
-"""Share of images like those of the set that are taken for strangers."""
+FALSE_MARKS = 0.08
+"""Share of images like those of the set that each half takes for strangers; both do for 0.05."""
 
 SLACK = 0.01
 """Share of each variance that is added to it."""
@@ -71,16 +72,13 @@ class Look(nn.Module):
         return torch.stack([far.clamp(min=1e-6), rest.clamp(min=1e-6)], dim=1).log()
 
 
-class Familiar(nn.Module):
-    """Tells images like those of a set from others."""
+class Half(nn.Module):
+    """Knows one half of the images, and by the other how numbers of unknown ones are spread."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, widths: Mapping[str, int]) -> None:
         super().__init__()
-        kinds: list[nn.Module] = [Grain(), Textures()]
-        self.describers = nn.ModuleList(kinds + [Colours()] * (channels == 3))
-        example = self.describe(torch.zeros(1, channels, 8, 8))
-        self.looks = nn.ModuleDict({name: Look(x.shape[1]) for name, x in example.items()})
-        n_numbers = 2 * len(self.looks)
+        self.looks = nn.ModuleDict({name: Look(width) for name, width in widths.items()})
+        n_numbers = 2 * len(widths)
         self.register_buffer("mean", torch.zeros(n_numbers))
         self.register_buffer("precision", torch.eye(n_numbers))
         self.register_buffer("limit", torch.ones(()))
@@ -88,41 +86,27 @@ class Familiar(nn.Module):
         self.precision: Tensor
         self.limit: Tensor
 
-    def describe(self, images: Images) -> dict[str, Tensor]:
-        """What all describers say of a batch."""
-        said: dict[str, Tensor] = {}
-        for describer in self.describers:
-            pieces = [describer(piece) for piece in torch.split(images, PIECE)]
-            said |= {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
-        return said
+    def forward(self, said: Mapping[str, Tensor]) -> Tensor:
+        """How strange each image of a batch is, (batch,), 1 at the limit."""
+        return self._distance(self._numbers(said)) / self.limit
 
-    def forward(self, images: Images) -> Tensor:
-        """How strange each image of a batch is, (batch,): above 1 it is unlike the set."""
-        return self._distance(self._numbers(self.describe(images))) / self.limit
-
-    def learn(self, inputs: Inputs, seed: int) -> None:
-        """Look at some of the images of a set."""
-        names = list(self.looks)
-        whole = infer_all(self, lambda batch: tuple(self.describe(batch).values()), inputs)
-        order = np.random.default_rng(seed).permutation(len(inputs))
-        own, new = ({} for _ in range(2))
-        for name, values in zip(names, whole, strict=True):
-            shuffled = torch.from_numpy(values[order])
-            own[name], new[name] = shuffled.tensor_split(2)
+    def learn(self, known: Mapping[str, Tensor], asked: Mapping[str, Tensor]) -> None:
+        """Fit to descriptions of both halves."""
+        for name, values in known.items():
             look = self.looks[name]
             assert isinstance(look, Look)
-            look.learn(own[name])
-        numbers = self._numbers(new)
-        halves = numbers.tensor_split(2)
+            look.learn(values)
+        numbers = self._numbers(asked)
+        parts = numbers.tensor_split(2)
         distances = []
-        for known, asked in (halves, halves[::-1]):
-            self._fit(known)
-            distances.append(self._distance(asked))
+        for own, other in (parts, parts[::-1]):
+            self._fit(own)
+            distances.append(self._distance(other))
         self.limit.copy_(torch.cat(distances).quantile(1 - FALSE_MARKS))
         self._fit(numbers)
 
     def _numbers(self, said: Mapping[str, Tensor]) -> Tensor:
-        return torch.cat([self.looks[name](values) for name, values in said.items()], dim=1)
+        return torch.cat([look(said[name]) for name, look in self.looks.items()], dim=1)
 
     def _fit(self, numbers: Tensor) -> None:
         self.mean.copy_(numbers.mean(dim=0))
@@ -133,3 +117,43 @@ class Familiar(nn.Module):
     def _distance(self, numbers: Tensor) -> Tensor:
         from_mean = numbers - self.mean
         return (from_mean @ self.precision * from_mean).sum(dim=1)
+
+
+class Familiar(nn.Module):
+    """Tells images like those of a set from others."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        kinds: list[nn.Module] = [Grain(), Textures()]
+        self.describers = nn.ModuleList(kinds + [Colours()] * (channels == 3))
+        example = self.describe(torch.zeros(1, channels, 8, 8))
+        widths = {name: values.shape[1] for name, values in example.items()}
+        self.names = list(widths)
+        self.halves = nn.ModuleList(Half(widths) for _ in range(2))
+
+    def describe(self, images: Images) -> dict[str, Tensor]:
+        """What all describers say of a batch."""
+        said: dict[str, Tensor] = {}
+        for describer in self.describers:
+            pieces = [describer(piece) for piece in torch.split(images, PIECE)]
+            said |= {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        return said
+
+    def forward(self, images: Images) -> Tensor:
+        """How strange each image of a batch is, (batch,): above 1 it is unlike the set, as one half
+        of it and the other say.
+        """
+        said = self.describe(images)
+        return torch.stack([half(said) for half in self.halves]).amin(dim=0)
+
+    def learn(self, inputs: Inputs, seed: int) -> None:
+        """Look at some of the images of a set."""
+        whole = infer_all(self, lambda batch: tuple(self.describe(batch).values()), inputs)
+        order = np.random.default_rng(seed).permutation(len(inputs))
+        parts: list[dict[str, Tensor]] = [{}, {}]
+        for name, values in zip(self.names, whole, strict=True):
+            for part, rows in zip(parts, np.array_split(order, 2), strict=True):
+                part[name] = torch.from_numpy(values[rows])
+        for half, (known, asked) in zip(self.halves, (parts, parts[::-1]), strict=True):
+            assert isinstance(half, Half)
+            half.learn(known, asked)

@@ -99,6 +99,8 @@ class Pupil:
             seconds=round(time.monotonic() - begin, 1),
             warnings=[],
             alignment={},
+            estimate={},
+            count_curve=[],
             names=names if any(names) else [],
             retired=[one for one in range(state.free) if one not in state.clusters],
             given={"labels": len(taught.anchors), "edits": edits},
