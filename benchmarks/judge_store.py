@@ -74,6 +74,7 @@ def keep(name: str, seed: int, store: Path, data: Path) -> None:
         "accuracy": fusion.accuracy,
         "learned": model.trained.learned,
         "weights": {source: one.weight for source, one in sources.items()},
+        "widths": {source: one.vectors.shape[1] for source, one in sources.items()},
     }
     views: dict[str, Any] = {
         f"views {source}": np.array(one.views, dtype=np.int16) for source, one in sources.items()

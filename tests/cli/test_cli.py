@@ -175,12 +175,15 @@ def test_predict_gives_what_fit_gave(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "1,797 images assigned" in succeed("predict", digits_run, "digits")
-    assert (tmp_path / "digits-assignments.csv").read_bytes() == (
-        digits_run / "assignments.csv"
-    ).read_bytes()
+    found = rows(tmp_path / "digits-assignments.csv")
+    marked = [int(row.pop("unlike")) for row in found]
+    assert found == rows(digits_run / "assignments.csv")
+    assert 0.01 < sum(marked) / len(marked) < 0.1
     np.save("few.npy", np.zeros((3, 8, 8), dtype=np.float32))
+    assert "3 of them (100%) look unlike" in succeed("predict", digits_run, "few.npy")
     report = json.loads(succeed("predict", digits_run, "few.npy", "--json", "--out", "few.csv"))
     assert report["written"] == ["few.csv"]
+    assert report["unlike"] == [True] * 3
     assert report["clusters"] == [int(row["cluster"]) for row in rows(Path("few.csv"))]
     assert len(set(report["clusters"])) == 1
     assert "truth" not in rows(Path("few.csv"))[0]

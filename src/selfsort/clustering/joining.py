@@ -9,31 +9,20 @@ them are the opinions, matched to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
-from sklearn.metrics import adjusted_rand_score
 
+from selfsort.clustering.count import SMALLEST, count_by_learning
 from selfsort.clustering.fusion import MOST_NEIGHBOURS, Fusion, count_votes, neighbours_for
 from selfsort.clustering.judge import Labels
-from selfsort.clustering.spectral import (
-    ClusterCount,
-    count_clusters,
-    count_roughly,
-    embedding,
-    join,
-    nearest,
-    spectrum,
-)
-
-N_NEIGHBOURS = 7
-"""Neighbours of a thing in the graph by which clusters are counted."""
+from selfsort.clustering.spectral import count_roughly, embedding, join, nearest, spectrum
 
 NEAR, FAR = 3, 5
 """The second graph of sounds has so many neighbours for so many of the first."""
@@ -53,41 +42,23 @@ def join_sources(
 ) -> Fusion:
     """Clusters that the trees of most sources and sums of sources show.
 
-    `n_clusters=None` takes the number, at most `max_clusters`, at which the trees of single sources
-    agree most.
+    `n_clusters=None` takes the number, at most `max_clusters`, whose clusters the sources can learn
+    best.
     """
-    graphs = [join(nearest(each, N_NEIGHBOURS)) for each in vectors.values()]
     apart = [squared_distances(each) for each in vectors.values()]
-    is_asked = n_clusters is None and len(apart) > 1
-    agreed = count_agreed(apart, max_clusters) if is_asked else None
-    found = _count(
-        graphs, n_clusters, max_clusters, lambda values, n: agreed or count_clusters(values)
-    )
     together = np.sum(apart, axis=0)
     kinds = apart if len(apart) < 2 else [*apart, together, *(together - each for each in apart)]
-    return _agree(found, kinds, ward, on_step)
-
-
-def count_agreed(apart: Sequence[Distances], max_clusters: int) -> ClusterCount:
-    """The number of clusters at which the sources' trees are most alike, by the mean adjusted Rand
-    index of all pairs (the largest such number); the clarity compares with the best number that is
-    not within a quarter.
-    """
-    n_things = round((2 * len(apart[0])) ** 0.5) + 1
-    numbers = np.arange(2, max(2, min(max_clusters, n_things // 4)) + 1)
-    cuts = [cut_tree(_tree(distances), numbers) for distances in apart]
-    alike = np.array(
-        [
-            np.mean(
-                [adjusted_rand_score(a[:, place], b[:, place]) for a, b in combinations(cuts, 2)]
-            )
-            for place in range(len(numbers))
-        ]
-    )
-    found = int(numbers[np.flatnonzero(alike >= alike.max() - 1e-6)[-1]])
-    others = alike[np.abs(numbers - found) > found / 4]
-    second = max(float(others.max()), 1e-9) if len(others) else 1e-9
-    return ClusterCount(found, round(min(float(alike.max()) / second, 1e3), 3))
+    curve = None
+    if n_clusters is None:
+        trees = [_tree(distances) for distances in kinds[: len(apart) + 1]]
+        curve = count_by_learning(
+            lambda k: [cut(tree, k) for tree in trees],
+            list(vectors.values()),
+            most=max(2, min(max_clusters, len(trees[0]) // SMALLEST)),
+        )
+        n_clusters = curve.best.n_clusters
+    fusion = _agree(n_clusters, kinds, ward, on_step)
+    return replace(fusion, cluster_count=curve.best, count_curve=curve.points) if curve else fusion
 
 
 def join_graphs(
@@ -105,46 +76,32 @@ def join_graphs(
     word are short.
     """
     near = [nearest(each, FAR * MOST_NEIGHBOURS // NEAR) for each in vectors.values()]
-    found = _count([join(each) for each in near], n_clusters, max_clusters, count_roughly)
-    _, n_near = neighbours_for(len(near[0]) / found.n_clusters)
+    whole = csr_array(sum(join(each) for each in near))
+    n_things = whole.shape[0]
+    shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, n_things))
+    count = count_roughly(shown.values, n_things)
+    n_clusters = n_clusters or count.n_clusters
+    _, n_near = neighbours_for(n_things / n_clusters)
     kinds: list[csr_array] = []
     for n_neighbours in (n_near, FAR * n_near // NEAR):
         graphs = [join(each[:, :n_neighbours]) for each in near]
         whole = csr_array(sum(graphs))
         kinds += [whole, *(csr_array(whole - each) for each in graphs if len(graphs) > 1)]
-    return _agree(found, kinds, _ward_of_graph, on_step)
-
-
-class _Shown(NamedTuple):
-    """How many clusters there are to be, and the spectrum that shows a number."""
-
-    n_clusters: int
-    cluster_count: ClusterCount
-    eigenvalues: list[float]
-
-
-def _count(
-    graphs: Sequence[csr_array],
-    n_clusters: int | None,
-    max_clusters: int,
-    count: Callable[[NDArray[np.float64], int], ClusterCount],
-) -> _Shown:
-    whole = csr_array(sum(graphs))
-    n_things = whole.shape[0]
-    shown = spectrum(whole, min(max(max_clusters, n_clusters or 0) + 1, n_things))
-    found = count(shown.values, n_things)
+    fusion = _agree(n_clusters, kinds, _ward_of_graph, on_step)
     eigenvalues = [round(float(value), 5) for value in shown.values]
-    return _Shown(n_clusters or found.n_clusters, found, eigenvalues)
+    return replace(fusion, cluster_count=count, eigenvalues=eigenvalues)
 
 
 def _agree(
-    shown: _Shown, kinds: Sequence[Any], cut: Callable[[Any, int], Labels], on_step: OnStep | None
+    n_clusters: int,
+    kinds: Sequence[Any],
+    cut_one: Callable[[Any, int], Labels],
+    on_step: OnStep | None,
 ) -> Fusion:
     """Cut each of the kinds, and join those that most opinions have together."""
-    n_clusters = shown.n_clusters
     opinions = []
     for kind in kinds:
-        opinions.append(cut(kind, n_clusters))
+        opinions.append(cut_one(kind, n_clusters))
         if on_step:
             on_step(len(opinions), len(kinds))
     members = np.concatenate([np.eye(n_clusters)[labels] for labels in opinions], axis=1)
@@ -152,7 +109,7 @@ def _agree(
     votes = count_votes(opinions, labels, n_clusters)
     found = votes.argmax(axis=1)
     agreement = float(votes[np.arange(len(found)), found].mean())
-    return Fusion(found, votes, agreement, [], shown.eigenvalues, shown.cluster_count)
+    return Fusion(found, votes, agreement, [])
 
 
 def _ward_of_graph(graph: csr_array, n_clusters: int) -> Labels:
@@ -180,7 +137,11 @@ def ward(distances: Distances, n_clusters: int) -> Labels:
     >>> ward(squared_distances(np.float32([[0, 0], [9, 9], [0, 1]])), 2).tolist()
     [0, 1, 0]
     """
-    tree = _tree(distances)
+    return cut(_tree(distances), n_clusters)
+
+
+def cut(tree: NDArray[np.float64], n_clusters: int) -> Labels:
+    """A tree, as scipy writes it, cut where it has so many clusters."""
     n_points = len(tree) + 1
     n_joined = max(0, n_points - n_clusters)
     pairs = tree[:n_joined, :2].astype(np.int64)

@@ -27,6 +27,9 @@ N_LEARNED = 40_000
 N_TEACHERS = 500
 """Squares from which the kinds are learned, and the images that they are of, at most."""
 
+N_EACH = 50
+"""So many squares for each image of a small set."""
+
 N_ROUNDS = 15
 CELLS = 4
 """A square has 4 × 4 cells."""
@@ -86,7 +89,8 @@ class FisherVectors(nn.Module):
         """Find the leading components and the kinds of these images' squares."""
         rows = torch.randperm(len(images), generator=generator)[:N_TEACHERS]
         looked = self._look(images[rows])
-        drawn = [_draw(found, N_LEARNED // len(GRIDS), generator) for found in looked]
+        n_learned = min(N_LEARNED, max(N_EACH * len(images), 10 * N_KINDS))
+        drawn = [_draw(found, n_learned // len(GRIDS), generator) for found in looked]
         values = torch.cat([found.values.flatten(0, 1) for found in drawn])
         self.centre.copy_(values.mean(dim=0))
         centred = values - self.centre
