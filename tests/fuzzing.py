@@ -572,7 +572,7 @@ def _sounds() -> Iterator[Target]:
 
     from selfsort.data.sound import load_sounds
 
-    wave = np.sin(np.arange(800) / 3) * np.linspace(0.1, 1, 800)
+    wave = np.sin(np.arange(200) / 3) * np.linspace(0.1, 1, 200)
     for suffix in ("wav", "flac", "ogg"):
         seeds = []
         for sound in (wave, np.stack([wave, -wave], axis=1)):

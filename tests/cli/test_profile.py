@@ -74,6 +74,7 @@ def test_every_stage_is_told_in_order(profile: dict[str, dict[str, float]]) -> N
         "refinement",
         "calibrating",
         "assigning",
+        "telling strangers",
         "computing features",
         "judging",
         "writing the results",

@@ -77,7 +77,7 @@ def test_a_new_cluster_is_named_while_images_are_moved_and_one_undo_takes_it_bac
 
 
 def test_any_of_many_clusters_is_reached_by_its_name(browser: Browser, run_folder: Path) -> None:
-    """There are keys for 34 clusters only."""
+    """There are keys for 33 clusters only."""
     record, assignments = load_run(run_folder, edited=False)
     journal = Journal(run_folder, State.of(assignments.labels, record.n_clusters))
     for number in range(40):
@@ -88,7 +88,7 @@ def test_any_of_many_clusters_is_reached_by_its_name(browser: Browser, run_folde
     page.keyboard.press("r")
     expect(page.locator("#review-name")).not_to_be_empty()
     row = next(int(row) for row in np.argsort(assignments.confidence, kind="stable") if row >= 40)
-    assert page.locator("#review-clusters kbd").count() == 34
+    assert page.locator("#review-clusters kbd").count() == 33
     page.keyboard.press("/")
     page.keyboard.type("kind 39")
     page.keyboard.press("Enter")

@@ -263,7 +263,7 @@ def test_predict_uses_names_merges_and_splits(run_folder: Path, tmp_path: Path) 
     assert code == 0
     assert f"{tmp_path / 'after.csv'}" in output
     before, after = rows(tmp_path / "before.csv"), rows(tmp_path / "after.csv")
-    assert list(after[0]) == ["name", "cluster", "cluster_name", "confidence"]
+    assert list(after[0]) == ["name", "cluster", "cluster_name", "confidence", "unlike"]
     merged = {"0": "0", "1": "0", "3": "4"}
     moved = 0
     for old, new in zip(before, after, strict=True):

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
 from selfsort.method.descriptors import Colours, Grain, Textures
@@ -57,10 +58,10 @@ class Look(nn.Module):
         self.centre.copy_(values.mean(dim=0))
         centred = values - self.centre
         n_directions = min(N_DIRECTIONS, values.shape[1], len(values) // 3)
-        _, strengths, axes = torch.svd_lowrank(centred, q=n_directions, niter=4)
-        variances = strengths.square() / len(values)
+        _, strengths, axes = randomized_svd(centred.numpy(), n_directions, n_iter=4, random_state=0)
+        variances = torch.from_numpy(strengths.copy()).square() / len(values)
         least = 1e-6 * centred.square().sum(dim=1).mean() + 1e-12
-        self.axes[:, :n_directions] = axes
+        self.axes[:, :n_directions] = torch.from_numpy(axes.T.copy())
         self.scales[:n_directions] = 1 / (variances + least) / n_directions
 
     def forward(self, values: Tensor) -> Tensor:
