@@ -277,9 +277,10 @@ def test_reading_may_be_given_up_in_any_thread(monkeypatch: pytest.MonkeyPatch) 
         return [DataError("")] * len(chunk)
 
     monkeypatch.setattr(pool, "_decode_chunk", decode_chunk)
+    before = threading.enumerate()
     answers = decode_files(files, 8)
     next(answers)
-    threads = [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
+    threads = [thread for thread in threading.enumerate() if thread not in before]
     is_suspended.set()
     for thread in threads:
         thread.join(30)
