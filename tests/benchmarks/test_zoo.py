@@ -22,6 +22,7 @@ TINY = (
 )
 
 
+@pytest.mark.slow
 def test_a_set_is_measured_once_and_again_when_a_setting_changes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

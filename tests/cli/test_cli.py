@@ -332,7 +332,10 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_state(
 # The numbers of clusters
 
 
-@pytest.mark.parametrize("k", [10, 7, 13])
+@pytest.mark.parametrize(
+    "k",
+    [10, pytest.param(7, marks=pytest.mark.slow), pytest.param(13, marks=pytest.mark.slow)],
+)
 def test_a_refit_takes_over_earlier_numbers(digits_run: Path, tmp_path: Path, k: int) -> None:
     common = ["fit", "digits", *TINY, "--seed", 5, "-k", k]
     succeed(*common, "--out", tmp_path / "plain")

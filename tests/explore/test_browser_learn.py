@@ -76,6 +76,7 @@ def test_ask_me_makes_bad_clusters_good_and_go_back_brings_them_back(taught: Exp
     taught.says(re.compile("^Undone: "))
 
 
+@pytest.mark.slow
 def test_learn_shows_what_moves_and_waits_for_a_decision(taught: Explored) -> None:
     page = taught.page
     folder = taught.folder

@@ -62,7 +62,7 @@ def test_each_format_is_played_and_a_clip_can_be_moved(browser: Browser, sound_r
         page.keyboard.press("p")
         page.wait_for_function("() => document.getElementById('viewer-clip').currentTime > 0")
         page.keyboard.press("Escape")
-        assert player.evaluate("clip => clip.paused")
+        page.wait_for_function("() => document.getElementById('viewer-clip').paused")
         explored.images.first.click()
         page.keyboard.press("o")
         explored.says("Marked 1 image as outlier.")

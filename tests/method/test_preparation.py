@@ -99,6 +99,7 @@ print((peak() - before) // 1024)
 """
 
 
+@pytest.mark.slow
 def test_large_images_take_no_more_memory_than_small_ones(
     tmp_path: Path, digits: np.ndarray
 ) -> None:

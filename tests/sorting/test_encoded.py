@@ -104,6 +104,7 @@ def test_a_large_set_that_the_network_learns_nothing_from_is_sorted_by_a_sample(
     assert (loaded.cluster_anew(images[:40]) >= 0).all()
 
 
+@pytest.mark.slow
 def test_a_network_alone_never_gives_up() -> None:
     images, _ = discs(40)
     settings: dict[str, float] = {**SMALL, "training.min_steps": 16, "training.min_images": 0}

@@ -284,7 +284,13 @@ def test_the_spectrum_of_the_consensus_is_that_of_the_graph_of_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    "stop_at", [None, ("training (2 of 3)", 1), ("recluster-1 (3 of 3)", 2), ("refinement", 1)]
+    "stop_at",
+    [
+        pytest.param(None, marks=pytest.mark.slow),
+        pytest.param(("training (2 of 3)", 1), marks=pytest.mark.slow),
+        ("recluster-1 (3 of 3)", 2),
+        pytest.param(("refinement", 1), marks=pytest.mark.slow),
+    ],
 )
 def test_several_opinions_are_heard_and_a_run_of_them_goes_on_exactly(
     colour: ImageSet, tmp_path: Path, stop_at: tuple[str, int] | None

@@ -187,6 +187,7 @@ def test_cost_by_hand(generator: torch.Generator) -> None:
     assert training_flops(classifier, (1, 16, 16)) == 6 * (convolutions + 16 * 4 * 4 * 64 + 64 * 10)
 
 
+@pytest.mark.slow
 def test_a_short_run_learns() -> None:
     """A floor for every change: the transformations are told apart, and clusters of F survive being
     learned.
