@@ -29,7 +29,7 @@ architecture-picture: .venv/ready  ## docs/architecture.svg, from the imports as
 	$(BIN)/python tools/architecture.py
 
 # One test process per core with one thread each: threads of several torch processes would wait for each other.
-test: .venv/ready            ## the fast suite, under 3 minutes
+test: .venv/ready            ## the fast suite, about four minutes on two cores
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow and not torture' -n auto --dist worksteal
 
 slow: .venv/ready            ## the tests that take minutes
