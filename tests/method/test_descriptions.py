@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from selfsort.method.descriptors import Colours, Gradients, Grain, Pixels, Relief, Textures
+from selfsort.method.descriptors import Colours, Gradients, Grain, Relief, Textures
 from selfsort.method.patches import Patches
 from selfsort.method.sources import Projection, Shape
 
@@ -85,12 +85,6 @@ def test_textures_of_a_turned_image_are_the_same() -> None:
     image = torch.rand(2, 1, 32, 32, generator=torch.Generator().manual_seed(1))
     turned = Textures()(image.rot90(1, (2, 3)))["textures"]
     torch.testing.assert_close(Textures()(image)["textures"], turned, atol=0.02, rtol=0)
-
-
-def test_pixels_do_not_depend_on_brightness() -> None:
-    image = torch.rand(1, 3, 20, 20, generator=torch.Generator().manual_seed(2))
-    plain = Pixels()(image)["pixels"]
-    torch.testing.assert_close(Pixels()(image * 0.5 + 0.2)["pixels"], plain, atol=0.02, rtol=0.02)
 
 
 def test_relief_does_not_see_light_that_changes_slowly() -> None:

@@ -1,4 +1,4 @@
-"""Images to vectors by fixed rules: pixels, relief, gradients, grain, colours, textures.
+"""Images to vectors by fixed rules: relief, gradients, grain, colours, textures.
 
 Each is a module without weights. It takes a batch of images in [0, 1] of any size and resizes it to
 the side that suits it. None of them learns anything; what they say is cheap and often enough.
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from selfsort.method.preparation import normalise, resize, to_grey
+from selfsort.method.preparation import resize, to_grey
 from selfsort.method.shapes import Images
 
 SIDE = 32
@@ -19,14 +19,6 @@ LARGE = 48
 
 SLACK = 1e-4
 """Darker by less than this is not darker: equal pixels must not depend on rounding."""
-
-
-class Pixels(nn.Module):
-    """The pixels of each image, centred and scaled by its own mean and standard deviation."""
-
-    def forward(self, images: Images) -> dict[str, Tensor]:
-        """(batch, channels · 32 · 32)."""
-        return {"pixels": normalise(resize(images, SIDE)).flatten(1)}
 
 
 class Relief(nn.Module):
