@@ -516,8 +516,8 @@ def test_the_picture_in_the_readme(browser: Browser, photos_run: Path, tmp_path:
     """Names a cluster and selects images; SELFSORT_SHOWN_RUN is the run to show (a copy of it, so
     that it stays as it is).
     """
-    shutil.copytree(os.environ.get("SELFSORT_SHOWN_RUN") or photos_run, tmp_path / "mnist-sorted")
-    explored = Explored(browser, tmp_path / "mnist-sorted")
+    shown = Path(os.environ.get("SELFSORT_SHOWN_RUN") or photos_run)
+    explored = Explored(browser, shutil.copytree(shown, tmp_path / "shown" / shown.name))
     page = explored.page
     explored.button("Name…").click()
     page.get_by_label("Name", exact=True).fill("ones")
