@@ -97,6 +97,7 @@ def test_a_large_set_that_the_network_learns_nothing_from_is_sorted_by_a_sample(
     assert fusion is not None
     assert len(fusion.labels) == 40
     assert all("network" not in one.sources for one in fusion.selections)
+    assert "chance" not in sorter.warnings_, "it took no part"
     assert len(sorter.labels_) == 90
     assert score(colour, sorter.labels_).accuracy > 0.95
     loaded = SelfSort.load(sorter.save(tmp_path))

@@ -148,6 +148,9 @@ def diagnose(model: Model, scores: LabelFreeScores) -> dict[str, str]:
     n_parents, n_duplicates = model.trained.network.head.nodes
     trained = [record.terms for record in model.history if record.stage == "training"]
     is_judged = sum(scores.cluster_sizes) >= JUDGEABLE
+    # a network that gave up took no part: that it learned little is no fault of the clusters
+    takes_part = model.trained.learned >= model.trained.config.training.give_up
+    is_judged &= takes_part
     found = _faults(trained[-1], n_parents, n_duplicates, SOME) if trained and is_judged else {}
     active = scores.active_duplicates
     if is_judged and active is not None and active < min(2, n_duplicates):
