@@ -141,6 +141,11 @@ def judge(
     return replace(scores, cluster_sizes=sizes)
 
 
+def takes_part(model: Model) -> bool:
+    """Whether the network has a say: that one which gave up has learned little is no fault."""
+    return model.trained.learned >= model.trained.config.training.give_up
+
+
 def diagnose(model: Model, scores: LabelFreeScores) -> dict[str, str]:
     """One line for each thing that is suspicious about a fitted model, with a remedy, by its kind;
     none for a good run.
@@ -148,9 +153,7 @@ def diagnose(model: Model, scores: LabelFreeScores) -> dict[str, str]:
     n_parents, n_duplicates = model.trained.network.head.nodes
     trained = [record.terms for record in model.history if record.stage == "training"]
     is_judged = sum(scores.cluster_sizes) >= JUDGEABLE
-    # a network that gave up took no part: that it learned little is no fault of the clusters
-    takes_part = model.trained.learned >= model.trained.config.training.give_up
-    is_judged &= takes_part
+    is_judged &= takes_part(model)
     found = _faults(trained[-1], n_parents, n_duplicates, SOME) if trained and is_judged else {}
     active = scores.active_duplicates
     if is_judged and active is not None and active < min(2, n_duplicates):

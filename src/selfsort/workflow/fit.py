@@ -28,7 +28,7 @@ from selfsort.runs.given import save_given
 from selfsort.runs.job import FitJob, load_job, save_job
 from selfsort.runs.record import Run
 from selfsort.sorting.detail import source_size
-from selfsort.sorting.diagnosis import Watch
+from selfsort.sorting.diagnosis import Watch, takes_part
 from selfsort.sorting.estimator import SelfSort
 from selfsort.sorting.methods import check_request
 from selfsort.text import things
@@ -244,6 +244,7 @@ def _fit(
     asked = set(config.transforms.split(","))
     if left_out := sorted(asked - set(sorter.config_.transforms.split(","))):
         callbacks.tell(f"left out, as these data look alike under it: {', '.join(left_out)}")
+    seen = watch.found(sorter.history_) if takes_part(sorter.model_) else {}
     found = sorter.warnings_ | warn_of(oddities, len(images))
     run = record_of(
         job,
@@ -251,7 +252,7 @@ def _fit(
         sorter,
         scores=score_all(sorter, images, test),
         seconds=round(time.monotonic() - begin, 1),
-        warnings=list((watch.found(sorter.history_) | found).values()),
+        warnings=list((seen | found).values()),
         alignment=alignment,
         oddities=oddities,
     )
